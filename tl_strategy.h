@@ -52,11 +52,11 @@
        TL_NO_STDIO                  drops functions that open files; nothing else uses stdio
        TL_NO_THREADS                no built-in lock; the caller may still give one
        TL_NO_CHECKS                 drops the checked and the deferred CPU backend, which are for tests, and
-                                    the comparison of the ranges of tl_run_desc.variables
+                                    all checks of tl_run_desc.variables
        TL_NO_CLOCK                  drops the system's clock: the CPU backend has that of its desc or none
-       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve,
-                                    [6], [9], [7] except quantisation and loss scales, and their inputs:
-                                    layers, statistics, fusion, measured devices; plans made
+       TL_NO_PLANNERS               drops what makes plans: checkpoint configs, kept sets, Revolve, banks,
+                                    [6], [8], [9], [7] except quantisation and loss scales, and their
+                                    inputs: layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
        TL_NO_PRECISION              drops [7], quantisation of one tensor too, and [9]; runs of one
                                     precision remain, formats and a loss scaler are refused
@@ -67,7 +67,7 @@
        TL_NO_CODECS                 drops compression: f16, bf16 and q8 are refused wherever something
                                     would convert to them, and so is a plan that compresses
        TL_NO_ACCOUNTS               drops accounts: runs and managers may share a backend only if one
-                                    of them works at a time; the caller frees them before it
+                                    of them works at a time; the caller frees all of them before the backend
        TL_NO_TEXT                   drops printing, parsing, JSON and pictures; error text stays, names
                                     may hold any byte beyond ASCII
        TL_NO_TRACE                  drops [13]
@@ -79,7 +79,8 @@
                                     checked. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
                                     TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
                                     TL_NO_TRACE; see [12]
-       TL_OLD_NAMES                 the names of 0.4 and before for what has another one, for this release only
+       TL_OLD_NAMES                 adds the names of 0.4 and before for what has a new name; the next
+                                    release drops them
        TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
                                     them is refused
 
@@ -110,7 +111,8 @@
 */
 #ifndef TL_STRATEGY_H
 
-// Options that options set. They are the same in every file that includes this one, as types depend on these.
+// Options that other options set. Every file that includes this header must define the same options, because
+// types depend on them.
 #if defined(TL_SMALL_SIZES) && !defined(TL_ONLY_TABLES)
 #define TL_ONLY_TABLES
 #endif
@@ -293,9 +295,9 @@ TLDEF int         tl_version(void);                 // TL_VERSION of the compile
 TLDEF const char *tl_name_result(tl_result result);  // "no memory"; "?" out of range
 TLDEF const char *tl_explain_result(tl_result result);  // "the allocator or the backend has none left"
 
-// Find the least budget in bytes that an error names: of TL_ERROR_INFEASIBLE and TL_ERROR_OVER_BUDGET, where
-// it is known; of a limit on the device base_bytes included. UINT64_MAX for every other error, and where it
-// does not fit 64 bits.
+// Find the least budget in bytes that a TL_ERROR_INFEASIBLE or TL_ERROR_OVER_BUDGET names. It includes
+// base_bytes unless tl_find_limit says a limit of the host or memory_fraction. UINT64_MAX where it is not known
+// or does not fit 64 bits, and for every other error.
 TLDEF uint64_t tl_find_least_budget(const tl_error *error);
 
 // Find which limit that least budget is for: raise this one and try again. TL_LIMIT_BUDGET for every other
@@ -315,16 +317,19 @@ TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
 
 // Make an env whose memory is one block of the caller: nothing calls malloc after this.
 //
+//   env      must be valid before the call (all-zero is), because it receives the error; overwritten on success
 //   memory   must outlive the env; the bookkeeping lives inside it
+//   bytes    of memory
 //
 // Allocation takes the first free piece that is large enough; adjacent free pieces are joined.
-// Errors:  TL_ERROR_INVALID_ARG: memory too small for the bookkeeping (64 bytes).
-// Cost:    O(free pieces) per allocation.
+// Errors:  TL_ERROR_INVALID_ARG: memory too small for the bookkeeping (64 bytes where it is aligned to 16).
+// Cost:    O(pieces), free and in use, per allocation and per release.
 // Threads: one env per thread.
 TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 
 // Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included.
 //
+//   env                      made by tl_init_arena; any other asserts
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
@@ -334,9 +339,10 @@ TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_
 //     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
-// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it
-// is no link that somebody else has put there. It gets the mode of the old file and, where that is allowed,
-// its owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
+// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one. On POSIX it is made
+// anew, so it is no link that somebody else has put there; it gets the mode of the old file and, where that is
+// allowed, its owner; a link is followed, and stays; what is no file is written as it is: pipes, devices,
+// /dev/stdout.
 typedef struct tl_file_sink {
     void   *file;      // FILE *; NULL = not open
     char    path[480]; // of what is replaced, links followed
@@ -361,7 +367,8 @@ TLDEF uint64_t tl_next_random(tl_random *random);        // uniform in 0 .. 2^64
 TLDEF double   tl_next_random_ratio(tl_random *random);  // uniform in [0, 1), 53 bits
 TLDEF uint64_t tl_next_random_below(tl_random *random, uint64_t limit);  // uniform in 0 .. limit-1; 0 for 0
 
-// Mix two numbers into one: the counter-based generator behind seeds that repeat.
+// Mix two numbers into one whose bits look random: the same two give the same one on every machine. With a seed
+// and a counter it is a generator without state.
 TLDEF uint64_t tl_mix_u64(uint64_t a, uint64_t b);
 
 // -- services for backends --
@@ -467,7 +474,7 @@ typedef struct tl_strategy {
     tl_memory      memory;            // 0 = standard
     tl_parallelism parallelism;       // 0 = none
     int32_t        enable_fusion;     // 0 = off; 1 = chains of elementwise nodes that take blocks run as one
-    int32_t        enable_profiling;  // 0 = off
+    int32_t        enable_profiling;  // 0 = off; 1 = a run times every step, as with tl_run_desc.profiling
 } tl_strategy;
 
 // Make a gradient value: none, all that backward reads kept, checkpointed, or in micro-batches.
@@ -490,7 +497,7 @@ TLDEF tl_strategy tl_strategy_training(void);          // lazy, gradients, f32, 
 TLDEF tl_strategy tl_strategy_inference(void);         // eager, forward only, f32, cached, automatic, fused
 TLDEF tl_strategy tl_strategy_memory_efficient(void);  // hybrid, checkpointed 10, mixed, minimal peak
 TLDEF tl_strategy tl_strategy_high_throughput(void);   // lazy, forward only, f32, pooled, data over 4, fused
-TLDEF tl_strategy tl_strategy_debug(void);             // eager, full gradients, full, standard, profiled
+TLDEF tl_strategy tl_strategy_debug(void);             // eager, gradients, full precision, standard, timed
 
 // Return a copy of the strategy with one field changed.
 TLDEF tl_strategy tl_with_mode(tl_strategy strategy, tl_mode mode);
@@ -502,7 +509,8 @@ TLDEF tl_strategy tl_with_fusion(tl_strategy strategy, int32_t on);
 TLDEF tl_strategy tl_with_profiling(tl_strategy strategy, int32_t on);
 
 // Tell a property of a strategy: 1 or 0. The find functions return 0, and set the out value to 0,
-// if the strategy has no such number.
+// if the strategy has no such number; where it is checkpointed, tl_find_checkpoint_interval returns 1, also
+// with an interval of 0 (the planner's optimum).
 TLDEF int tl_computes_gradients(const tl_strategy *strategy);
 TLDEF int tl_uses_checkpointing(const tl_strategy *strategy);
 TLDEF int tl_is_inference_mode(const tl_strategy *strategy);
@@ -523,13 +531,14 @@ TLDEF tl_result tl_check_strategy(tl_env *env, const tl_strategy *strategy);
 
 // Pick a strategy from four numbers, by the seed's rule of thumb.
 //
-//   batch_size, model_mib, available_mib   > 0; their product may not overflow
+//   batch_size, model_mib, available_mib   > 0; batch_size x model_mib must fit 64 bits
+//   training                               1 = gradients are computed, 0 = inference
 //
 // pressure = model_mib x batch_size / available_mib. Training: above 0.8 checkpointed every 5, else
 // batches of 64 and more accumulated over 4, else plain. Inference: batches of 32 and more get high
-// throughput. Limits: the rule scales the weights with the batch, which they do not do; it ignores
-// activations and optimizer state, and for inference memory altogether. A planner that knows the
-// graph is better.
+// throughput, smaller ones the preset inference. Limits: the rule scales the weights with the batch, which they
+// do not do; it ignores activations and optimizer state, and for inference memory altogether. A planner that
+// knows the graph is better.
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW; *strategy is all zero then.
 TLDEF tl_result tl_recommend_quick(tl_env *env, uint64_t batch_size, uint64_t model_mib,
                                    uint64_t available_mib, int training, tl_strategy *strategy);
@@ -596,8 +605,9 @@ TLDEF tl_result tl_parse_strategy_json(tl_env *env, const char *text, size_t len
 //     tl_checkpoint_config        x         x                                   x        x
 //     manager, run without plan   x         x                    x        x
 //
-// A strategy has a number instead, of which tl_find_policy makes the policy: it asks for keep-all, for
-// every-n, or for what no policy names, the cheapest plan within the budget.
+// A strategy has gradient.checkpointed and checkpoint_interval instead, of which tl_find_policy makes the
+// policy: keep-all, every-n, or none, where it asks for what no policy names, the cheapest plan within the
+// budget.
 
 // id, name, what stays. Those that tl_plan_policy carries out end with chain.
 #define TL_POLICIES(X) \
@@ -899,8 +909,8 @@ TLDEF tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double gr
                                    double optimizer_ratio, uint64_t *base_bytes);
 
 #ifndef TL_NO_TEXT
-// Write a graph as .tlg text of version 2; tl_parse_graph reads the same graph back. Views are written as the
-// tensors that they stand for.
+// Write a graph as .tlg text of version 2; tl_parse_graph reads the same graph back, but for its views and the
+// origins of its nodes, which the text does not hold.
 TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 
 // Read .tlg text:
@@ -975,7 +985,7 @@ TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *p
 // id, name, what is kept of the weights softmax(Q K^T)
 #define TL_ATTENTIONS(X) \
     X(TL_ATTENTION_STORED, "stored", "one node: the weights are saved bytes")                       \
-    X(TL_ATTENTION_TILED,  "tiled",  "one node: made again tile by tile, two numbers a row are saved") \
+    X(TL_ATTENTION_TILED,  "tiled",  "one node: made again tile by tile, one number a row is saved") \
     X(TL_ATTENTION_SPLIT,  "split",  "three nodes: the planner may drop scores and weights")
 
 // id, name of the op, gates
@@ -998,7 +1008,7 @@ typedef struct tl_shape {
 // A tensor of a graph with its precision and shape: what layers read and make.
 typedef struct tl_value {
     tl_tensor    tensor;
-    tl_precision precision;  // of its elements: f64 8 bytes, f32 and mixed 4, f16 and bf16 2
+    tl_precision precision;  // of its elements: full and f64 8 bytes, f32 and mixed 4, f16 and bf16 2
     tl_shape     shape;      // never 0 in a value that a layer made
 } tl_value;
 
@@ -1026,7 +1036,8 @@ typedef struct tl_layer_desc {
     uint64_t heads;             // of attention; 0 = 1; divides the channels
     uint64_t vocabulary;        // rows of an embedding's table; > 0 there
     uint64_t saved_bytes, fwork_bytes, bwork_bytes;  // of your kernels, added to those of the layer
-    int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc)
+    int32_t  takes_blocks;      // 1 = your kernels go by call->first and call->count (tl_node_desc); read by
+                                // tl_add_elementwise alone
     int32_t  once;              // as in tl_node_desc: where your kernels update statistics, say
 } tl_layer_desc;
 
@@ -1046,7 +1057,8 @@ TLDEF tl_result tl_add_input(tl_env *env, tl_graph *graph, const char *name, tl_
                              tl_precision precision, tl_value *output);
 
 // Add a dense layer (op linear): each position is multiplied by a matrix. (2 C + 1) E forward, 2 C
-// E without bias; needs in. Fields: channels, no_bias, flatten, activation.
+// E without bias; with flatten C H W in the place of C; needs in. Fields: channels, no_bias, flatten,
+// activation.
 TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                              tl_value *output);
 
@@ -1055,7 +1067,8 @@ TLDEF tl_result tl_add_dense(tl_env *env, tl_graph *graph, const tl_layer_desc *
 TLDEF tl_result tl_add_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc, tl_value input,
                               tl_value *output);
 
-// Add a convolution with as many groups as channels: each channel is convolved alone.
+// Add a convolution (op conv2d) with as many groups as the input has channels: each channel is convolved alone.
+// Fields: as tl_add_conv2d, but no groups.
 TLDEF tl_result tl_add_depthwise_conv2d(tl_env *env, tl_graph *graph, const tl_layer_desc *desc,
                                         tl_value input, tl_value *output);
 
@@ -1272,14 +1285,14 @@ typedef struct tl_fusion_plan {
 // tensor again. Scratch is counted in blocks of block_bytes, or of a whole tensor if that is
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
-// plus the largest scratch of a member. Nodes that run once are not fused: a backward may compute
-// members again. Costs are added up, in backward with the forwards that run again. With a device, the
-// time to write and read inner tensors is subtracted, but the cost stays at least that of the largest
-// member and the time to move the outer bytes. Calls beyond one a member cost call_cost each. In place, the
-// output may overwrite the input that the first member might overwrite, unless the last member reads it,
-// too. It takes blocks if all members do.
-// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at
-// once, so a fused node with many of them can have a larger working set than any of its members had.
+// plus the largest scratch of a member. Nodes that run once are not fused, because a backward may compute
+// members again, nor are dynamic nodes and those that read what one made. Costs are added up, in backward with
+// the forwards that run again. With a device, the time to write and read inner tensors is subtracted, but the
+// cost stays at least that of the largest member and the time to move the outer bytes. Calls beyond one a
+// member cost call_cost each. In place, the output may overwrite the input that the first member might
+// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner tensors
+// are removed. One backward call holds the gradients of all outer inputs at once, so a fused node with many of
+// them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
@@ -1355,7 +1368,7 @@ typedef struct tl_layout_buffer {
 
 typedef struct tl_layout_progress {
     uint64_t work, work_limit;  // elementary steps so far; the number after which planning ends
-    uint64_t height_bytes;      // of the lowest layout before the part of time that is searched
+    uint64_t height_bytes;      // of the lowest layout that was known when the present search began
     uint64_t bound_bytes;       // no layout is lower
 } tl_layout_progress;
 
@@ -1399,7 +1412,7 @@ typedef struct tl_layout_plan {
 //          buffers together, aligned, do not fit 61 bits; TL_ERROR_INFEASIBLE: a buffer that is larger than a
 //          block, by number and bytes; or no layout that fits the capacity: the height of the one found
 //          and the bound are the values of the error and in *plan, without offsets;
-//          TL_ERROR_NO_MEMORY. *plan is all zero then.
+//          TL_ERROR_NO_MEMORY. After all other errors *plan is all zero.
 // Cost:    O(buffers log buffers) and the pairs of buffers that are live together, for each order tried;
 //          at most work_limit and a pass of O(buffers log buffers), where buffers have gaps at most twice
 //          that. Memory: less than 100 bytes a buffer, with gaps 180 and 100 for each of them; the search, of
@@ -1419,10 +1432,10 @@ TLDEF void      tl_free_layout_plan(tl_env *env, tl_layout_plan *plan);  // acce
 //     SRAM   |[-----b------]|   256 KiB,  price 2       and in each bank a layout that fits its capacity
 //     PSRAM  |   [-----d---]|  no limit,  price 16
 //
-// The cost is at least what it is where in each section of time the bytes in a bank are priced instead of
-// limited, less what the capacity is worth at these prices; the prices are raised where a bank is too full.
-// They also order the buffers for passes into the lowest gap of the cheapest bank, of which the results are
-// improved by moves and by exchanges; then a search that the prices cut tries to prove the best of them.
+// The bound is Lagrange's: in each section of time a byte in a bank costs a multiplier more, instead of being
+// limited, and what the capacity is worth at the multipliers is subtracted; they are raised where a bank is too
+// full. They also order the buffers for passes into the lowest gap of the cheapest bank, of which the results
+// are improved by moves and by exchanges; then a search, which the bound cuts, tries to prove the best of them.
 //
 // Reference: Fisher, The Lagrangian Relaxation Method for Solving Integer Programming Problems, Management
 // Science 27, 1981.
@@ -1502,7 +1515,7 @@ extern "C" {
 // replays it and says whether it is valid, what it costs, and its two peaks: the
 // largest sum of live bytes, and with offsets the high-water mark of the arena.
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
-// never on timing. Each backward runs once, in reverse order of the node list.
+// never on timing. Each backward runs once, in reverse order of the node list (unless tl_plan.any_order).
 //
 // Every plan, whatever made it, can be copied, replayed with functions of the caller (tl_replay_plan),
 // explained in plain text (tl_explain_plan), and written: as a schedule, or with its graph as const C
@@ -1666,7 +1679,7 @@ typedef struct tl_plan {
     uint64_t        host_peak_bytes; // largest sum of host copies
     uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
-    uint64_t        cost;            // time at which the last compute step of one repetition ends
+    uint64_t        cost;            // of one repetition: time at which its last F, I, S, B, C, X or W ends
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
@@ -1693,7 +1706,7 @@ typedef struct tl_report {
     uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;  // as in tl_plan
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;    // host copies still held after it
-    uint64_t cost;              // time at which the last compute step or WAIT ends
+    uint64_t cost;              // time at which the last F, I, S, B, C, X or W ends
     uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
@@ -1733,7 +1746,9 @@ typedef struct tl_simulate_desc {
 // numbered by themselves, in the order in which O makes them: plan->host_offsets[k] places copy k.
 //
 // Errors:  TL_ERROR_INVALID_PLAN with the first broken rule (report->broken_step is set, the rest
-//          of *report is zero), TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph.
+//          of *report is zero); TL_ERROR_INVALID_ARG: a count of the plan without its array, a flag, an
+//          alignment or a block; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW, and those of tl_check_graph and
+//          tl_check_device.
 // Cost:    O(steps + slots x tensors), and O(log allocations) for each one that has an offset; memory
 //          O(slots x tensors), and 20 bytes an offset, 28 of a narrow plan.
 // Threads: safe with one env per thread.
@@ -1783,7 +1798,7 @@ typedef struct tl_lifetime {
     uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
-    int32_t  occurrence;   // so many of the same use, node, output and slot came before; calls for scratch
+    int32_t  occurrence;   // so many of the same use, node, output and slot came before, of 0 bytes too
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
@@ -1882,16 +1897,17 @@ typedef struct tl_replay_desc {
     void       *user;
 } tl_replay_desc;
 
-// Replay the steps of a plan once with functions of the caller. A plan that repeats is replayed again for each
-// micro-batch. The plan is simulated first: nothing is called where it is not valid.
+// Replay the steps of a plan once with functions of the caller; of a plan with a repeat_count, one repetition a
+// call. The plan is simulated first: nothing is called where it is not valid.
 //
 // What a step frees after its call is released after it; a step with several outputs converts one after the
 // other. What is written in place is not allocated: it keeps the memory of the input, in whose place its own
 // lifetime is released. 0 bytes are never allocated, copied or released. At the end, and where a function
 // fails, all that is left is released, in the order in which it was allocated.
 //
-// Errors:  those of tl_simulate_plan; TL_ERROR_INVALID_ARG: the plan has copies and desc has not; what a
-//          function of the caller returned, with the step in the sentence.
+// Errors:  those of tl_simulate_plan; TL_ERROR_INVALID_ARG: the plan has copies and desc has not;
+//          TL_ERROR_UNSUPPORTED: it begins calls that other steps end; what a function of the caller returned,
+//          with the step in the sentence.
 // Cost:    that of tl_find_lifetimes, and O(steps + operands); 16 bytes an allocation more.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc);
@@ -1971,10 +1987,11 @@ TLDEF tl_result tl_plan_kept_set(tl_env *env, const tl_graph *graph, const uint8
 // Make the plan that reverses a chain of equal layers with slot_count checkpoints (the graph input
 // is the first) in the least number of forwards: the binomial schedule of Revolve.
 //
-//   graph   a chain, as tl_add_chain makes it; its needs may be "in", and saved bytes are allowed
+//   graph   a chain, as tl_add_chain makes it; where the backward of a layer reads its output or saved bytes,
+//           its forward runs once more
 //
-// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1;
-//          TL_ERROR_NO_MEMORY.
+// Errors:  TL_ERROR_INVALID_ARG: not a chain, a node that may run once only, slot_count < 1; those of
+//          tl_check_graph; TL_ERROR_NO_MEMORY. *plan is all zero then.
 // Cost:    O(forwards).
 // Reference: Griewank, Walther, 2000, section 2.
 TLDEF tl_result tl_plan_revolve(tl_env *env, const tl_graph *graph, int32_t slot_count, tl_plan *plan);
@@ -1998,12 +2015,12 @@ typedef struct tl_checkpoint_config {
 } tl_checkpoint_config;
 
 #ifndef TL_NO_PLANNERS
-// Make a config as the seed does, with its policy: keep-all, every-n, layers.
+// Make a config as the seed does, with its policy: keep-all, every-n, layers (with the flags on, too).
 TLDEF tl_checkpoint_config tl_checkpoint_none(void);                      // the default: flags off
 TLDEF tl_checkpoint_config tl_checkpoint_uniform(uint64_t interval);      // flags on
 TLDEF tl_checkpoint_config tl_checkpoint_selective(const uint64_t *layers, uint64_t layer_count);  // borrowed
 
-// Make a config with a fraction.
+// Make a config with a fraction, flags on.
 //
 // Errors:  TL_ERROR_INVALID_ARG: layer_count 0, or memory_fraction not in [0, 1]; *config is that of
 //          tl_checkpoint_none then.
@@ -2121,7 +2138,7 @@ TLDEF tl_result tl_explain_plan(tl_env *env, const tl_graph *graph, const tl_pla
 //
 // Before the tables stand numbers for the preprocessor, with the name in upper case in front:
 //
-//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: memory of so many bytes does, so aligned
+//     NET_ARENA_BYTES, NET_ALIGNMENT           with offsets: the bytes that a run takes, and their alignment
 //     NET_BLOCKS, NET_BLOCK_0_BYTES, ..        of a plan with blocks: what each takes
 //     NET_BANK_0_BYTES, NET_BANK_1_BYTES, ..   of these in each bank of the device, the same added up
 //     NET_PEAK_BYTES, NET_BASE_BYTES           the largest sum of live bytes; beside it
@@ -2370,8 +2387,9 @@ typedef struct tl_remat_report {
     uint64_t cost, bound_cost;  // of the plan; lower bound of every plan of its class
     int32_t  proven;            // 1 = cost equals bound_cost, or with TL_ERROR_INFEASIBLE: no plan fits
     double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
-    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found, a matter
-                                // of bytes and of what a plan may do: no call answers with fewer; else 0
+    uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found; it
+                                // depends on bytes and on what a plan may do (form, copies, codec) alone, and
+                                // no call returns a plan of fewer; else 0
     uint64_t bound_budget_bytes;  // with TL_ERROR_INFEASIBLE: below it no plan exists; else 0
     int32_t  limiting_node;     // with TL_ERROR_INFEASIBLE: node at which that plan peaks; -1 = none
     uint64_t work;              // elementary steps done
@@ -2449,8 +2467,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 // The first call that gets the pool says for what it is: graph, inference, form, host budget and link, codec,
 // its rate, and lossless. Calls with another are refused. With a pool, a call answers with the best plan that
 // any call has found, knows the bounds that they proved, and searches on from there; the least budget is
-// searched once. So in whatever order budgets are asked, cost does not rise with the budget from the second
-// time on.
+// searched once. So if all budgets are asked a second time, in whatever order, the answer to a larger one of
+// those never costs more.
 //
 // Errors:  TL_ERROR_NO_MEMORY. *pool is NULL then.
 // Cost:    one allocation. The pool keeps at most 32 MiB of steps beside the answers that it gave.
@@ -2845,10 +2863,10 @@ TLDEF int tl_has_overflow(const float *data, uint64_t count);  // 1 = data holds
 //      least   range  most     outlier
 //
 // The memory of an observer is fixed per channel, whatever the amount of data. A wide range loses by
-// rounding, a narrow one by clipping: min-max clips nothing; mse finds the least sum of both on the data, so no
-// kind has less noise. Entropy looks at the share of values, not at their size: under heavy tails (Student's t
-// with 3 degrees of freedom, of 8 bits) it clips few but large values, and they alone lose several times as
-// much as all the rounding of min-max. Take it where a tool that is compared with does.
+// rounding, a narrow one by clipping: min-max clips nothing; mse takes, of the ranges that it tries, the one
+// with the least sum of both on the data. Entropy looks at the share of values, not at their size: under heavy
+// tails (Student's t with 3 degrees of freedom, of 8 bits) it clips few but large values, and they alone lose
+// several times as much as all the rounding of min-max. Take it where a tool that is compared with does.
 //
 // References: Migacz, 8-bit Inference with TensorRT, GTC 2017 (entropy; P with the tail, Q without). Here
 // each level is made of whole bins, zeros are left out because they are exact, and the threshold is the
@@ -2874,7 +2892,7 @@ typedef struct tl_observer_desc {
     int32_t  high;             // mse, entropy: largest integer of the quantisation; 0 = 127; 1 .. 32767
     tl_range_rule rule;        // mse: rule of the quantisation; 0 = affine, on -high-1 .. high
     int32_t  bin_count;        // bins for each sign, a power of two, 128 .. 8192; 0 = 2048, no histogram for
-                               // min-max and moving-average. 16 bytes for both signs
+                               // min-max and moving-average. 16 bytes a bin, for both signs together
 } tl_observer_desc;
 
 typedef struct tl_observer tl_observer;
@@ -3044,7 +3062,7 @@ TLDEF tl_result tl_check_profiles(tl_env *env, const tl_precision_profile *profi
 
 // -- where speeds come from --
 
-// id, name, where the time of a node in a scheme comes from; from the least trusted on
+// id, name, where the time of a node in a scheme comes from; behind exact from the least trusted on
 #define TL_SPEED_SOURCES(X) \
     X(TL_SPEED_EXACT,       "exact",    "the node is in f32: 1 by definition")                            \
     X(TL_SPEED_ASSUMED,     "assumed",  "a table that names no machine; that of the library says 1 x")    \
@@ -3359,8 +3377,9 @@ typedef struct tl_measured_profiles {
     int32_t         profile_count;
     const uint64_t *costs;             // [node_count x TL_SCHEME_COUNT] ns of a call, for the desc of a plan;
                                        // TL_FORBIDDEN = not measured
-    tl_device       device;            // name; units of the graph's cost a second in f32 (FLOP, if that);
-                                       // both rates of conversions; 0 = not known
+    tl_device       device;            // name; flops_per_second of f32, in units of the graph's cost;
+                                       // bytes_per_second and codec_bytes_per_second of conversions; 0 = not
+                                       // known, and in all other fields
     void           *memory;            // released by tl_free_measured_profiles
 } tl_measured_profiles;
 
@@ -3544,11 +3563,11 @@ typedef struct tl_link {
 
 typedef enum tl_pipeline { TL_PIPELINES(TLI_ENUM) TL_PIPELINE_COUNT } tl_pipeline;
 
-// A device of a given order.
+// The bytes and the speed of one rank.
 typedef struct tl_rank {
     uint64_t budget_bytes;      // of all that a stage holds; 0 = no limit
     uint32_t cost_numerator;    // what costs c takes c * numerator / denominator here, rounded up:
-    uint32_t cost_denominator;  // 3 / 2 = needs half as long again; 0 = 1
+    uint32_t cost_denominator;  // 3 / 2 = needs half as long again; 0 of either = 1
 } tl_rank;
 
 // -- partition --
@@ -3688,10 +3707,10 @@ typedef struct tl_pipeline_event {
 typedef struct tl_pipeline_desc {
     tl_pipeline kind;
     int32_t  rank_count;            // S > 0
-    int32_t  chunk_count;           // v; 0 = 1; more than 1 only with interleaved
+    int32_t  chunk_count;           // v; 0 = 1; 2 or more with interleaved, and only then
     int32_t  micro_batch_count;     // m > 0; with interleaved a multiple of rank_count
     const uint64_t *forward_ns;     // [rank_count * chunk_count] of one micro-batch; 0 = all 0
-    const uint64_t *backward_ns;    // [rank_count * chunk_count]
+    const uint64_t *backward_ns;    // [rank_count * chunk_count] the same of a backward
     const uint64_t *output_bytes;   // [rank_count * chunk_count] that a forward sends on, and that its gradient
                                     // takes back; the last is not sent. 0 = none
     const uint64_t *activation_bytes;  // [rank_count * chunk_count] of a micro-batch in flight; 0 = not counted
@@ -3731,7 +3750,8 @@ typedef struct tl_pipeline_rank {
 typedef struct tl_pipeline_report {
     uint64_t total_ns;              // from the first call to the end of the last one
     uint64_t bubble_ns;             // in which ranks wait, summed over them
-    double   bubble_ratio;          // of total_ns; (S - 1) / (m + S - 1) with equal stages and no transfers
+    double   bubble_ratio;          // bubble_ns / (S total_ns); (S - 1) / (m + S - 1) with equal stages and no
+                                    // transfers
     tl_pipeline_rank *ranks;        // [rank_count]
     tl_pipeline_event *events;      // [rank_count * event_count] the calls of rank 0, then of rank 1, ..
     int32_t  event_count;           // calls of each rank; events is NULL unless keep_events
@@ -3921,10 +3941,11 @@ typedef struct tl_parallel_plan {
 //
 //   plan   overwritten; release with tl_free_parallel_plan
 //
-// Looks at every number p of replicas and S of stages with p * S ranks, all schedules, and 2 to chunk_limit
-// chunks where they can be interleaved. A replica takes ceil(m / p) micro-batches. Stages are those of
-// tl_plan_partition with the better of its two objectives, times those of tl_simulate_pipeline. When a rank has
-// made its last call, the gradients of its stage are exchanged as in tl_estimate_replicas. A rank takes
+// Looks at every number p of replicas, at most m, and S of stages for which there are p * S ranks, all
+// schedules, and 2 to chunk_limit chunks where they can be interleaved. A replica takes ceil(m / p)
+// micro-batches. Stages are those of tl_plan_partition with the better of its two objectives, times those of
+// tl_simulate_pipeline. When a rank has made its last call, the gradients of its stage are exchanged as in
+// tl_estimate_replicas. A rank takes
 //
 //     weights + gradients + optimizer, sharded over p by zero_stage, + activations in flight + rank_bytes
 //
@@ -4215,8 +4236,7 @@ typedef struct tl_recommendation {
 // Errors:  those of tl_compile; TL_ERROR_INFEASIBLE: no strategy fits; the error names the least budget found,
 //          or the least cost; TL_ERROR_INVALID_ARG. *recommendation is all zero then.
 // Cost:    three times compile.work_limit, of which each strategy gets an eighth. Where one fits, those that
-// are
-//          not found to fit get all of it once more. Knee and least-bytes eight to ten times that.
+//          are not found to fit get all of work_limit once more. Knee and least-bytes eight to ten times that.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_recommend(tl_env *env, const tl_recommend_desc *desc, tl_recommendation *recommendation);
 TLDEF void      tl_free_recommendation(tl_env *env, tl_recommendation *recommendation);  // accepts zeroed ones
@@ -4278,7 +4298,7 @@ extern "C" {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 typedef struct tl_ranks_desc {
     const tl_graph *graph;         // not NULL; of one micro-batch, or with may_split of a whole batch
-    int32_t  rank_count;           // stages > 0
+    int32_t  rank_count;           // > 0; with chunks each has several stages, else one
     int32_t  micro_batch_count;    // of a training step > 0, at most 65535; with interleaved a multiple of
                                    // rank_count
     int32_t  may_split;            // 1 = graph is of a whole batch, which is split into micro_batch_count equal
@@ -4602,7 +4622,8 @@ typedef struct tl_backend {
     // TL_ERROR_OVER_BUDGET beyond the account's limit; TL_ERROR_STALE: the account was closed.
     tl_result (*claim_on)(void *self, uint64_t account, tl_range range);
     tl_result (*release_on)(void *self, uint64_t account, tl_range range);
-    // Report what an account holds. With resets = 1, before: peaks = present bytes, arena_bytes = 0.
+    // Report what an account holds. With resets = 1 its peaks are set to the present bytes and its arena_bytes
+    // to 0 first.
     tl_result (*measure_account)(void *self, uint64_t account, int32_t resets, tl_account_counters *counters);
 #endif
 
@@ -5734,7 +5755,7 @@ TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
 // Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one
-// replica.
+// replica. A number that is not below variable_count asserts.
 TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 
@@ -5873,7 +5894,7 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
 // not matter (what is not declared, what is undefined, what lies behind an operand; where a node takes blocks,
 // into which ranges its elements are cut), or that must (what needs names); then it runs a pass that drops
 // every tensor as early as possible, saves as late as possible and works in place wherever that is allowed,
-// and compares to the bit with one that drops nothing: gradients on the way, results, the registered state,
+// and compares to the bit with one that drops nothing: gradients on the way, results, the registered variables,
 // and every tensor that was made again.
 
 // What an operand of a finding is.
@@ -5949,7 +5970,7 @@ typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_findi
 // One finding: who does what to which operand.
 typedef struct tl_finding {
     tl_finding_kind kind;
-    int32_t         node;       // of the desc's graph; -1 = of none (state that belongs to no node, a backend)
+    int32_t         node;       // of the desc's graph; -1 = of none (a variable of no node, a backend)
     tl_step_kind    step;       // of the call; of load and of the backend it says nothing
     tl_operand_kind operand;
     int32_t         index;      // number of the operand, or of the range in variables
@@ -6012,9 +6033,10 @@ typedef struct tl_rehearsal {
 // Errors:  TL_ERROR_INVALID_ARG: a pass is under way; TL_ERROR_UNSUPPORTED: passes are to be timed and the
 //          backend has no clock, or the run is that of one rank of several: rehearse the whole graph in one
 //          process; TL_ERROR_KERNEL: a kernel or load reported failure; TL_ERROR_NO_MEMORY, and
-//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the state as it was.
-// Cost:    about twenty calls of every kernel, three images of the operands of one call, all tensors and
-//          gradients of a pass at once, the inputs once more, and the state five times. Ranges that are
+//          those of tl_init_run and of the backend. *rehearsal is all zero then, and the variables as they
+//          were.
+// Cost:    about twenty calls of every kernel; memory for three images of the operands of one call, all tensors
+//          and gradients of a pass at once, the inputs once more, and the variables five times. Ranges that are
 //          registered for no node are compared twice a call.
 TLDEF tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, tl_rehearsal *rehearsal);
 TLDEF void      tl_free_rehearsal(tl_env *env, tl_rehearsal *rehearsal);  // accepts zeroed ones
@@ -6197,8 +6219,8 @@ TLDEF tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *front,
 #include <unistd.h>
 #endif
 #endif
-// The clock of the CPU backend: that of the system. Linux has it in strict modes of C as well, which hide it.
-// Windows has it where <windows.h> was included before.
+// The clock of the CPU backend: that of the system. Strict modes of C hide its declaration in <time.h>; on
+// Linux it is declared here then. Windows has it where <windows.h> was included before.
 #if !defined(TL_NO_CLOCK) && !defined(TL_ONLY_TABLES) && (!defined(__STDC_HOSTED__) || __STDC_HOSTED__)
 #if defined(_WIN32)
 #ifdef _WINDOWS_
@@ -6293,20 +6315,24 @@ static size_t tli_whole_characters(const char *text, size_t length) {
 }
 
 #ifndef TL_NO_TEXT
-// Whether a character may stand in a name: no control character, no space of any width, and no character that
-// is invisible or changes the direction of the text, with which two names could look the same.
+// Whether a character may stand in a name: no control character, no space of any width, and none that is
+// invisible or changes the direction of the text, with which two names could look the same.
 static int tli_is_visible(uint32_t code) {
     if (code <= ' ' || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
     if (code == 0x1680 || code == 0x180e || code == 0x3000 || code == 0xfeff) return 0;
     if (code >= 0x2000 && code <= 0x206f)
         return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
-    return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
+    if (code == 0x34f || code == 0x61c || code == 0x115f || code == 0x1160 || code == 0x3164 || code == 0xffa0)
+        return 0;
+    if (code >= 0xfe00 && code <= 0xfe0f) return 0;     // variation selectors
+    if (code >= 0xe0000 && code <= 0xe01ef) return 0;   // tags, and more of these
+    return (code & 0xfffe) != 0xfffe;                   // what Unicode and XML exclude
 }
 #endif
 
 // -- checked arithmetic --
 //
-// Each function returns 1 and the result, or 0 if the result does not fit 64 bits.
+// tli_add_u64 and tli_mul_u64 return 1 and the result, or 0 if the result does not fit 64 bits.
 
 static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -6756,9 +6782,10 @@ static size_t tli_finish(tli_writer *w) {
 //
 //     node, line      the number of the node, or of the view, and the line of the text being read (0 = no text)
 //     line, column    of the text being read, from 1
-//     step, node      of a plan; step is the number of steps after the last one, node is none without a step
+//     step, node      of a plan; for a rule of the end, step is the number of steps; node may be none
 //     step, tensor    the second is a place in the graph's outputs
-//     budget, least budget    the limit that was exceeded and the least that would do, both with the base
+//     budget, least budget    the limit that was exceeded and the least that would do, both with base_bytes
+//                             unless the limit is one of the host or memory_fraction
 //     result          a tl_result
 //     .. as f64 bits  the bytes of a double
 //
@@ -6936,6 +6963,7 @@ static size_t tli_finish(tli_writer *w) {
     X(VOCABULARY_MUST_BE_0_HERE, "vocabulary: must be 0 here", "node, line") \
     X(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES, \
       "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here", "node, line") \
+    X(TAKES_BLOCKS_MUST_BE_0_HERE, "takes_blocks: must be 0 here", "node, line") \
     X(INPUT_UNKNOWN_PRECISION, "input: unknown precision", "node, line") \
     X(INPUT_NO_CALL_MADE_THIS_VALUE, "input: no call made this value", "node, line") \
     X(INPUT_THERE_IS_NO_SUCH_TENSOR, "input: there is no such tensor", "node, line") \
@@ -7465,7 +7493,7 @@ static size_t tli_finish(tli_writer *w) {
     X(COST_LIMIT_MUST_BE_POSITIVE, "cost_limit: must be positive for the fewest bytes", "") \
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \
-    X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
+    X(NO_STRATEGY_FITS, "compile.%s: no strategy fits %0 bytes; the least found is %1", \
       "budget, least budget") \
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
@@ -7474,7 +7502,7 @@ static size_t tli_finish(tli_writer *w) {
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes that are no inputs", "") \
     X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
-    X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
+    X(STAGE_DOES_NOT_FIT, "%s: no plan of a stage fits %0 bytes; the least found is %1", \
       "budget, least budget") \
     X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
     X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
@@ -7832,13 +7860,13 @@ static size_t tli_finish(tli_writer *w) {
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
     X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
-    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown kind of variables", "") \
     X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
     X(REDUCED_RANGES_ARE_F32, "variables: ranges that are summed hold f32: 4 bytes each", "") \
     X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
     X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
-    X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
+    X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank, step") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
       "strategy: model and pipeline are for mode lazy, memory pooled, no interval; model splits no batch", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
@@ -7859,12 +7887,12 @@ static size_t tli_finish(tli_writer *w) {
     X(SAVED_IN_A_PASS, "data: saved in a pass, where variables are not whole", "") \
     X(SAVES_ARE_OF_OTHER_STEPS, "saves: some are of training step %0, others of %1", "step, step") \
     X(SAVES_HAVE_OTHER_SCALERS, "saves: their loss scalers differ", "") \
-    X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, state") \
+    X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, variable") \
     X(SAVES_HAVE_A_VARIABLE_TWICE, "saves: variables[%1], %s of node %s, is not the same in all of them", \
-      "node, state") \
+      "node, variable") \
     X(SAVED_VARIABLE_HAS_OTHER_BYTES, \
       "saves: variables[%1], %s of node %s, has another number of bytes there", \
-      "node, state") \
+      "node, variable") \
     X(PEER_HAS_OTHER_VARIABLES, \
       "rank %0 has other variables: replicas register the same nodes, kinds, bytes and shards", "rank") \
     X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
@@ -7875,13 +7903,14 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
     X(VARIABLE_SHARD_OF_WHAT_HAS_NONE, \
-      "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
+      "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", \
+      "range, bytes") \
     X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, \
-      "variables: range %0: with shards in_flight must be 0 or 1", "range") \
-    X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range") \
+      "variables: range %0: with shards in_flight must be 0 or 1", "range, bytes") \
+    X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range, bytes") \
     X(VARIABLE_SHARD_NEEDS_HOST, \
       "variables: range %0: has a shard, but the backend's memory is not the host's", \
-      "range") \
+      "range, bytes") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
     X(VARIABLE_SHARDS_OVERLAP, \
       "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \
@@ -8091,7 +8120,7 @@ static void tli_put_text(tli_sentence *s, const char *text) {
     tli_put(&s->text, text);
 }
 
-// The same with the name of a limit, which becomes part of the site.
+// The same with the field of a limit; the limit becomes part of the site.
 static void tli_put_limit(tl_env *env, tli_sentence *s, tl_limit limit) {
     if (env) env->error.site |= (uint32_t)limit << 24;
     tli_put_text(s, tli_limit_fields[limit]);
@@ -8135,8 +8164,8 @@ TLI_IMPL tl_result tl_record_error(tl_env *env, tl_result code, const char *func
     return tli_end_error(env, &s, code);
 }
 
-// Tell whether the values of a rule are a budget and the least one that would do. Its sentence begins with the
-// limit.
+// Tell whether the values of a rule are a budget and the least one that would do. The sentence of such a rule
+// begins with the field of the limit, as its first %s or spelled out.
 static int tli_names_budget(uint32_t rule) {
     return rule == TLI_RULE_BUDGET_BYTES_DO_NOT_FIT_OF_ARE_IN_USE ||
            rule == TLI_RULE_LEAST_THAT_WORKS_IS_BYTES ||
@@ -8241,8 +8270,9 @@ typedef struct tli_quiet {
     void   (*log)(void *user, const char *text);
 } tli_quiet;
 
-// What a hook of the caller's said while it ran, which is kept in the sentence about its failure. It is called
-// between the two.
+// A hook of the caller runs between these two calls. If it fails, the code is always TL_ERROR_KERNEL, and where
+// a function of the library that the hook called failed on this env, that sentence is put behind the one about
+// the hook. If it does not fail, and no such function did, the env's error code is as it was before.
 static tl_result tli_begin_hook(tl_env *env) {
     tl_result before = env ? env->error.code : TL_OK;
     if (env) env->error.code = TL_OK;
@@ -8267,7 +8297,7 @@ static tl_result tli_end_hook(tl_env *env, tl_result before, tl_result result, t
 }
 
 #ifndef TL_ONLY_TABLES
-// A sink of the caller's that takes no more.
+// Record that a sink of the caller returned an error after it took `sent` bytes, and return that error.
 static tl_result tli_fail_sink(tl_env *env, tl_result result, tli_function function, uint64_t sent) {
     tli_sentence s = tli_begin_error(env, result, function, TLI_RULE(SINK_STOPPED_WITH_AFTER_BYTES),
                                      (uint64_t)result, sent);
@@ -8311,8 +8341,8 @@ static void tli_release(tl_env *env, void *ptr) {
     else TL_FREE(env ? env->user : NULL, ptr);
 }
 
-// Allocate a zeroed array. NULL if there is no memory, the size overflows or items have none; never NULL for
-// 0 items, so that NULL always means failure.
+// Allocate a zeroed array. NULL if there is no memory, the size overflows or item_bytes is 0; never NULL for 0
+// items, so that NULL always means failure.
 static void *tli_alloc_array(tl_env *env, uint64_t count, size_t item_bytes) {
     uint64_t bytes;
     void *array;
@@ -8372,7 +8402,8 @@ static void tli_sort_u64(uint64_t *items, size_t count) {
 #endif
 
 #ifndef TL_NO_PLANNERS
-// a / b with 32 bits behind the point, as far as 63 bits go.
+// a / b in units of 2^-32, at most 2^63 - 1. Of a b above 2^32 only the 32 highest bits count, and a is shifted
+// alike; 0 counts as 1.
 static uint64_t tli_fixed_ratio(uint64_t a, uint64_t b) {
     int32_t shift = tli_log2_u64(b) > 31 ? tli_log2_u64(b) - 31 : 0;
     a >>= shift;
@@ -8504,6 +8535,7 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
     tli_arena *arena;
     tli_piece *all;
     TL_ASSERT(env && memory);
+    tli_zero(env, sizeof *env);
     if (bytes < shift + head + 2 * tli_piece_head())
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_ARENA), TLI_RULE(BYTES_TOO_FEW_FOR_BOOKKEEPING));
     arena = (tli_arena *)(void *)((char *)memory + shift);
@@ -8511,7 +8543,6 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
     arena->used = arena->peak = arena->reserved = 0;
     all = (tli_piece *)(void *)tli_arena_start(arena);
     all->bytes = all->free_bytes = arena->size;
-    tli_zero(env, sizeof *env);
     env->alloc = tli_arena_alloc;
     env->release = tli_arena_release;
     env->user = arena;
@@ -8594,13 +8625,13 @@ static size_t tli_number_length(const char *text, size_t length) {
 #endif
 
 #if !defined(TL_NO_PLANNERS) && (!defined(TL_NO_TEXT) || !defined(TL_NO_PRECISION))
-// only checkpoint configs and losses are printed and read as fractions
+// only checkpoint configs of [5], precisions of [7] and recommendations of [9] are printed or read as fractions
 // -- fractions as text --
 //
 // Conversions use exact big integers, so every platform prints the same digits and reads the same
 // double.
 
-#define TLI_BIG_LIMBS 128  // 4096 bits: the largest number that occurs, 10^1131, has 3758
+#define TLI_BIG_LIMBS 128  // 4096 bits: no number that occurs is above 10^1131, which has 3758
 
 typedef struct tli_big {
     int32_t  count;  // limbs in use, lowest first; the highest is not 0
@@ -9023,7 +9054,7 @@ static int32_t tli_count_characters(const char *text, int32_t limit) {
 // The caller asks for one value after the other. The grammar is that of RFC 8259, without
 // extensions. The first error is kept in `result`; after it every loop ends and every value is 0.
 //
-//     tli_json j = tli_json_open(env, "tl_parse_x", text, length);
+//     tli_json j = tli_json_open(env, TLI_IN(PARSE_X), text, length);
 //     if (tli_json_enter(&j, '{'))
 //         while ((key = tli_json_next_key(&j, keys, 2, &seen)) >= 0)   // unknown keys are skipped
 //             if (key == 0) x->count = tli_json_u64(&j);
@@ -9404,7 +9435,7 @@ static uint64_t tli_scale_bytes_to(uint64_t bytes, int unit, uint64_t factor) {
     return whole * factor + (bits ? (rest * factor + (UINT64_C(1) << (bits - 1))) >> bits : 0);
 }
 
-// Send a size with three significant digits: 1.25 MiB, 12.0 MiB, 823 KiB.
+// Send a size with three significant digits: 1.25 MiB, 12.0 MiB, 823 KiB; 1000 to 1023 and bytes are whole.
 static void tli_send_size(tli_stream *s, uint64_t bytes) {
     int unit = tli_find_byte_unit(bytes), places = 2;
     uint64_t value = tli_scale_bytes_to(bytes, unit, 100);
@@ -9426,10 +9457,12 @@ static void tli_send_size(tli_stream *s, uint64_t bytes) {
 // takes its name when it is whole:
 //
 //     path --follow links--> target   a file, or nothing: target.tl_tmp, made anew --> renamed to target
-//                                     anything else, or open already: written as it is
+//                                     anything else, or below /proc/ or /dev/fd/: written as it is
 //
 // The temporary file is made exclusively, so that nobody can put a link in its place. It has the mode and,
-// where that is allowed, the owner of what it replaces. Other hard links to that keep the old content.
+// where that is allowed, the owner of what it replaces. Other hard links to the replaced file keep the old
+// content. Without POSIX (TLI_POSIX_FILES) links are not followed, every path gets a temporary file with a mode
+// and an owner of its own, and another process could make that file first.
 
 static tl_result tli_fail_path(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                const char *path) {
@@ -9475,8 +9508,8 @@ static tl_result tli_read_file(tl_env *env, tli_function function, const char *p
 
 #define TLI_PATH_LIMIT 472
 #define TLI_FILE_SUFFIX ".tl_tmp"
-#define TLI_FILE_PARTS 1000         // temporary files of one name that may have been left behind
-#define TLI_FILE_IN_PLACE (-1)      // tl_file_sink.part
+#define TLI_FILE_PARTS 1000         // names tried for a temporary file: .tl_tmp, .tl_tmp1, ... .tl_tmp999
+#define TLI_FILE_IN_PLACE (-1)      // tl_file_sink.part: there is no temporary file
 
 // The path of the temporary file.
 static void tli_find_part_path(const tl_file_sink *file, char *part, size_t size) {
@@ -9503,7 +9536,8 @@ static int tli_begins_with(const char *text, const char *prefix) {
     return !*prefix;
 }
 
-// What is neither a file nor absent is written in place, and so is what is open already, like /dev/stdout.
+// What is neither a file nor absent is written in place, and so is what a path below /proc/ or /dev/fd/ names:
+// a descriptor that is open already. /dev/stdout is a link to such a path.
 static int tli_is_in_place(const char *path) {
     struct stat now;
     return tli_begins_with(path, "/proc/") || tli_begins_with(path, "/dev/fd/") ||
@@ -9545,7 +9579,7 @@ static FILE *tli_make_part(tl_file_sink *file) {
         if (number >= 0 || errno != EEXIST) break;
     }
     if (number < 0) return NULL;
-    if (exists) unused = (fchown)(number, now.st_uid, now.st_gid);    // those of others only with privileges
+    if (exists) unused = (fchown)(number, now.st_uid, now.st_gid);    // may fail where the owner is another
     if (exists) unused += (fchmod)(number, now.st_mode & 07777);
     (void)unused;
     stream = (fdopen)(number, "wb");
@@ -9566,7 +9600,7 @@ static FILE *tli_open_target(tl_file_sink *file) {
 // Bring what was written to the disk; 0 = it did not get there.
 static int tli_sync_file(FILE *stream) { return fflush(stream) == 0 && (fsync)((fileno)(stream)) == 0; }
 
-// The same of the name, which a folder has.
+// Bring the name of a file, which stands in its folder, to the disk. A failure is not reported.
 static void tli_sync_folder(const char *path) {
     char folder[TLI_PATH_LIMIT + 2] = ".";
     size_t length = tli_text_length(path);
@@ -10171,7 +10205,7 @@ static int tli_read_parallelism(tli_reader *r, tl_parallelism *parallelism) {
         && !more && tli_ends_line(r);
 }
 
-// Read a summary. Returns NULL, or what is wrong with the current line of the reader.
+// Read a summary. Returns TLI_NO_RULE, or what is wrong with the current line of the reader.
 static tli_rule tli_read_strategy(tli_reader *r, tl_strategy *s) {
     tli_word word;
     int32_t value;
@@ -10385,7 +10419,7 @@ TLI_IMPL int tl_find_policy(const tl_strategy *strategy, tl_policy *policy) {
 #define TLI_POLICY(id) (UINT32_C(1) << TL_POLICY_##id)  // a kind in a set of kinds
 #define TLI_POLICIES_ALL ((UINT32_C(1) << TL_POLICY_COUNT) - 1)
 
-// Refuse a kind that there is not, and one that is not in the set: `others` is the rule that lists those.
+// Refuse a kind that does not exist or is not in the set `kinds`, with the sentence of the rule `others`.
 static tl_result tli_check_policy_kind(tl_env *env, tli_function function, tl_policy_kind kind,
                                        uint32_t kinds, tli_rule others) {
     if ((uint32_t)kind < (uint32_t)TL_POLICY_COUNT && kinds >> kind & 1) return TL_OK;
@@ -10431,8 +10465,9 @@ static tl_result tli_check_fraction(tl_env *env, tli_function function, const tl
 // Check kind and parameters.
 //
 //   kinds         the set of those that the function takes
-//   others        the rule that the others break
-//   layer_count   of the graph: listed layers are below it, a fraction is of so many; 0 = it is not known
+//   others        the rule that all other kinds break
+//   layer_count   of the graph: listed layers must be below it, the layer_count of a fraction must be equal to
+//                 it; 0 = not known: neither is compared with it
 static tl_result tli_check_policy(tl_env *env, tli_function function, const tl_policy *policy, uint32_t kinds,
                                   tli_rule others, uint64_t layer_count) {
     tl_result result = tli_check_policy_kind(env, function, policy->kind, kinds, others);
@@ -10465,8 +10500,8 @@ TLI_IMPL tl_result tl_check_policy(tl_env *env, const tl_policy *policy) {
 
 #define TLI_NAME_LIMIT 255  // bytes of a name
 
-// The length of the character at the start of a name; 0 if it must not stand there. With TL_NO_TEXT no name is
-// read from a text or printed, and all bytes beyond ASCII are taken as they are.
+// The length in bytes of the character at `at`; 0 if no name may hold it. With TL_NO_TEXT all bytes beyond
+// ASCII are taken as they are, one by one.
 static size_t tli_name_character(const char *at, const char *end) {
 #ifndef TL_NO_TEXT
     uint32_t code = 0;
@@ -10547,7 +10582,7 @@ static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
 #define TLI_CLIP_BYTES 48
 
 #ifndef TL_NO_TEXT
-// Write a text from outside, cut to what a sentence can hold, with ? for what is not visible.
+// Write a text from outside, with ? for what is not visible; behind TLI_CLIP_BYTES bytes it is cut, with "...".
 static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
     const char *end = text + length;
     size_t used = 0;
@@ -10571,7 +10606,8 @@ static void tli_put_clipped(tli_writer *w, const char *text, size_t length) {
 }
 #endif
 
-// Begin the sentence "tl_add_node: node 3 (conv1): inputs: ...", after "line 5: " while a text is read.
+// Begin the sentence "tl_add_node: node 3 (conv1): inputs: ..."; while a text is read, it is
+// "tl_parse_graph: line 5: node 3 (conv1): inputs: ...".
 static tli_sentence tli_begin_item(const tli_graph_rules *rules, tl_result code, const char *kind, int64_t id,
                                    const char *name, tli_rule rule) {
     tli_sentence s = tli_begin_error(rules->env, code, rules->function, rule, (uint64_t)id,
@@ -10665,7 +10701,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// Whether elements of a range are a range of bytes: takes_blocks.
+// The rules of takes_blocks. They make a range of elements the same range of bytes in all outputs and in all
+// inputs to which a gradient passes.
 static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     const tl_node_output *outputs = &graph->outputs[node->first_output];
@@ -10683,7 +10720,9 @@ static tli_rule tli_check_blocks(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// Whether the bytes of its outputs may be an upper bound, or those of what it overwrites: dynamic.
+// The rules of dynamic: where the bytes of an output are an upper bound, its node is no graph input and takes
+// no blocks, no node that takes blocks reads it, and it neither overwrites a tensor in place nor is
+// overwritten.
 static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t over = node->inplace < 0 ? -1 : graph->inputs[node->first_input + node->inplace].tensor, k;
@@ -10699,7 +10738,8 @@ static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
 }
 
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
-// While these fit 64 bits, so does every sum that planners and the simulator form.
+// While these fit 64 bits, so does every sum that counts each node once. Sums in which a node counts several
+// times, as where its forward runs again, need checks of their own.
 static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, const tl_node *node) {
     int32_t k;
     for (k = 0; k < node->output_count; k++) {
@@ -10937,7 +10977,7 @@ TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
 }
 
 #ifndef TL_ONLY_TABLES
-// An array of exactly its size in the place of one that has grown. 0 = no memory.
+// Replace an array that has grown by one with room for exactly `count` items. 0 = no memory.
 static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t *capacity, size_t item_bytes) {
     void *fitted;
     if (!*capacity || *capacity == count || !count) return 1;
@@ -10950,7 +10990,7 @@ static int tli_fit_array(tl_env *env, const void **items, int32_t count, int32_t
     return 1;
 }
 
-// Put the arrays of a graph that is finished into memory of exactly their size.
+// Put the arrays of a graph that is finished, but for its views, into memory of exactly their size.
 static tl_result tli_fit_graph(tl_env *env, tli_function function, tl_graph *graph) {
     const void *nodes = graph->nodes, *inputs = graph->inputs, *outputs = graph->outputs, *text = graph->text;
     int32_t text_capacity = (int32_t)graph->text_capacity;
@@ -11020,7 +11060,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
 }
 
 #ifndef TL_NO_PLANNERS
-// As a tl_node_desc has it: where a node of a graph that is made from this one comes from.
+// The origin of a node (-1 = none) as tl_node_desc.origin has it, for a node that is made from this one.
 static int32_t tli_pass_origin(int32_t origin) { return origin < 0 ? -1 : origin + 1; }
 
 // Describe a node for a graph that is made from this one. Its inputs and the bytes of its outputs are the
@@ -11052,7 +11092,8 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
 }
 
 #ifndef TL_NO_PRECISION
-// The last node of a graph that was made from a node of another: its backward needs the same.
+// Mark what the backward of the last node of `to` needs: the same as that of node `id` of `from`, of which it
+// was made.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
     tl_node_input *inputs = (tl_node_input *)to->inputs;
@@ -11599,7 +11640,8 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     return tli_add_node(&t->rules, t->graph, &desc);
 }
 
-// The last line says how many nodes there are, and has an end itself: so no text that was cut is a whole one.
+// Read the rest of the last line: the number of nodes. It must be the right one and a line end must follow, so
+// that a text that was cut is refused.
 static tl_result tli_read_end(tli_tlg *t, tli_reader *r, tli_word first) {
     tli_word word, more;
     const char *at = r->line_end;
@@ -11743,13 +11785,13 @@ static tl_precision tli_find_widest(uint32_t can) {
     return TL_PRECISION_SINGLE;
 }
 
-// The bytes of what takes so many in f32, in another precision.
+// The bytes in a precision of what takes `bytes` in f32, rounded up; UINT64_MAX if they do not fit 64 bits.
 static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
     switch (precision) {
     case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
     case TL_PRECISION_HALF:
     case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
-    case TL_PRECISION_FULL:  // resolved by who knows the kernels
+    case TL_PRECISION_FULL:  // callers that know the kernels have put tli_find_widest in its place
     case TL_PRECISION_SINGLE:
     case TL_PRECISION_MIXED:
     case TL_PRECISION_COUNT: break;
@@ -11793,6 +11835,7 @@ static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
 #define TLI_FIELD_HEADS      2048u
 #define TLI_FIELD_VOCABULARY 4096u
 #define TLI_FIELD_EXTRA      8192u
+#define TLI_FIELD_TAKES_BLOCKS 16384u
 #define TLI_CONVOLUTION (TLI_FIELD_ACTIVATION | TLI_FIELD_BIAS | TLI_FIELD_CHANNELS | TLI_FIELD_KERNEL | \
                          TLI_FIELD_STRIDE | TLI_FIELD_PADDING | TLI_FIELD_DILATION | TLI_FIELD_GROUPS)
 
@@ -11858,9 +11901,10 @@ static tli_rule tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
         TLI_RULE(FLATTEN_MUST_BE_0_HERE), TLI_RULE(CHANNELS_MUST_BE_0_HERE), TLI_RULE(KERNEL_MUST_BE_0_HERE),
         TLI_RULE(STRIDE_MUST_BE_0_HERE), TLI_RULE(PADDING_MUST_BE_0_HERE), TLI_RULE(DILATION_MUST_BE_0_HERE),
         TLI_RULE(GROUPS_MUST_BE_0_HERE), TLI_RULE(HEIGHT_WIDTH_MUST_BE_0_HERE), TLI_RULE(HEADS_MUST_BE_0_HERE),
-        TLI_RULE(VOCABULARY_MUST_BE_0_HERE), TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES)
+        TLI_RULE(VOCABULARY_MUST_BE_0_HERE), TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES),
+        TLI_RULE(TAKES_BLOCKS_MUST_BE_0_HERE)
     };
-    uint64_t values[14];
+    uint64_t values[15];
     int32_t i;
     values[0] = desc->activation != TL_ELEMENTWISE_NONE;
     values[1] = desc->inplace != 0;
@@ -11876,7 +11920,8 @@ static tli_rule tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     values[11] = desc->heads;
     values[12] = desc->vocabulary;
     values[13] = desc->saved_bytes | desc->fwork_bytes | desc->bwork_bytes;
-    for (i = 0; i < 14; i++)
+    values[14] = desc->takes_blocks != 0;
+    for (i = 0; i < 15; i++)
         if (values[i] && !(known >> i & 1)) return rules[i];
     return TLI_NO_RULE;
 }
@@ -11977,7 +12022,7 @@ static tl_result tli_finish_layer(tli_layer *layer, const tl_tensor *inputs, int
     return TL_OK;
 }
 
-// Set the costs of a layer with weights, and the number of its weights.
+// Set the costs of a layer with weights and the bytes of these, and that backward reads the input.
 static void tli_set_weights(tli_layer *layer, uint64_t fwd_cost, uint64_t weights) {
     layer->node.fwd_cost = fwd_cost;
     layer->node.bwd_cost = tli_layer_mul(layer, 2, fwd_cost);
@@ -12074,8 +12119,8 @@ static uint64_t tli_enlarge(tli_layer *layer, uint64_t extent, const tli_window 
     return grown - cut;
 }
 
-// Add a convolution of any kind. Each element of the result is multiplied by each tap, in a
-// transposed convolution each element of the input.
+// Add a convolution of any kind. The products cost 2 per weight and position of the result, in a
+// transposed convolution per weight and position of the input.
 static tl_result tli_add_convolution(tli_layer *layer, const tl_value *input, int transposed,
                                      tl_value *output) {
     tli_window height = tli_find_window(layer, 0, 0), width = tli_find_window(layer, 1, 0);
@@ -12235,7 +12280,8 @@ static tl_result tli_finish_inputs(tli_layer *layer, const tl_value *inputs, int
     return result;
 }
 
-// Whether an elementwise layer works element by element on tensors of equal bytes, and on nothing else.
+// Whether an elementwise layer may take blocks: all inputs have as many elements as the result, in its
+// precision, and the desc asks for no saved bytes.
 static int tli_are_alike(tli_layer *layer, const tl_value *inputs, int32_t count) {
     int32_t i;
     if (layer->desc.saved_bytes) return 0;
@@ -12252,7 +12298,8 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
     tl_shape whole;
     int32_t arity = tli_find_arity(kind), count = inputs && input_count > 0 ? input_count : 0, i;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, TLI_IN(ADD_ELEMENTWISE), graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
+    layer = tli_start_layer(env, TLI_IN(ADD_ELEMENTWISE), graph, desc,
+                            TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE | TLI_FIELD_TAKES_BLOCKS,
                             inputs, count);
     layer.node.op = tl_name_elementwise(kind);
     if (!tli_is_below((int64_t)kind, TL_ELEMENTWISE_COUNT) || kind == TL_ELEMENTWISE_NONE)
@@ -12650,7 +12697,7 @@ static void tli_free_census(tl_env *env, tli_census *c) {
 }
 
 // Allocate the arrays in two blocks, one for 4-byte and one for 8-byte numbers. 0 if there is no
-// memory.
+// memory, or if the graph has more than INT32_MAX / 2 nodes, whose calls 31 bits do not number.
 static int tli_open_census(tl_env *env, const tl_graph *graph, tli_census *c) {
     uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
     tli_zero(c, sizeof *c);
@@ -12798,7 +12845,7 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
         tli_find_working_sets(c, i, &forward, &save, &backward);
         if (c->levels[i] & 2)
             s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
-        if (save) forward = save;  // without saving it need not run
+        if (save) forward = save;  // FORWARD_SAVE makes the outputs, too: a plan needs no plain forward
         if (!(c->levels[i] & 1)) forward = 0;
         if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;
         s->floor_bytes = c->input_bytes + tli_larger_u64(forward, backward);
@@ -12988,7 +13035,7 @@ TLI_IMPL size_t tl_print_graph_statistics(const tl_graph *graph, const tl_graph_
 // -- chains --
 
 #define TLI_FUSION_LIMIT 256    // members of a fused node
-#define TLI_FUSION_BLOCK 65536  // bytes
+#define TLI_FUSION_BLOCK 65536  // bytes, where tl_fusion_desc.block_bytes is 0
 
 typedef struct tli_fusion {
     tl_env  *env;
@@ -13145,7 +13192,8 @@ static int tli_holds_more(const tli_fusion *f, int32_t head, int32_t id) {
     }
 }
 
-// The bytes of tensors that backward reads only because this member runs again in it.
+// The bytes of tensors that backward reads only because this member runs again in it. Graph inputs do
+// not count: they are resident in any case.
 static uint64_t tli_count_new_needs(tli_fusion *f, int32_t id, int is_head) {
     const tl_graph *graph = f->graph;
     const tl_node *node = &graph->nodes[id];
@@ -13278,7 +13326,8 @@ static uint64_t tli_add_scratch(uint64_t bytes, uint64_t block, uint64_t count) 
     return tli_mul_u64(block, count, &sum) ? tli_add_capped(bytes, sum) : UINT64_MAX;
 }
 
-// What so many members' calls cost more that are made several times.
+// What it costs to make each of `members` calls `times` times instead of once: (times - 1) x members x the cost
+// of a call. UINT64_MAX on overflow.
 static uint64_t tli_find_block_calls(const tli_fusion *f, uint64_t members, uint64_t times) {
     uint64_t cost = f->desc->call_cost, sum;
     if (!cost && f->desc->device) cost = f->desc->device->call_latency_ns;
@@ -13548,7 +13597,8 @@ static void tli_mark_apart(uint8_t *apart, const tl_fusion_plan *all, int32_t id
 }
 #endif
 
-// Whether the inputs of a member are what a fused node reads from its input number *place on.
+// Whether the outer inputs of member number `at` are what fused node `id` reads from its input *place on, and
+// it reads the member before it, unless it is the first. *place moves behind these inputs.
 static int tli_reads_as_fused(const tl_graph *graph, const tl_fusion_plan *fusion, int32_t id, int32_t at,
                               int32_t *place) {
     const int32_t *members = fusion->members + fusion->first_members[id];
@@ -13663,7 +13713,8 @@ typedef struct tli_fit {
     int       pins_overlap, failed;     // failed: no memory
 } tli_fit;
 
-// What a pass takes first: the largest, the one that begins first, or the one that ends last.
+// What a pass takes first: the box with most bytes, most bytes x steps or most steps, the one that begins
+// first, or the one that ends last.
 enum { TLI_FIT_BYTES, TLI_FIT_AREA, TLI_FIT_LENGTH, TLI_FIT_START, TLI_FIT_END };
 
 static uint64_t tli_align_up(uint64_t offset, uint64_t alignment) {
@@ -13709,7 +13760,7 @@ static uint64_t tli_fit_area(uint64_t bytes, uint64_t length) {
     return tli_mul_u64(bytes, length, &area) ? area : UINT64_MAX;
 }
 
-// What an order sorts by, largest first. Bytes of all boxes together fit 62 bits.
+// What an order sorts by, largest first.
 static uint64_t tli_fit_key(const tli_fit *f, int32_t order, int32_t i) {
     const tli_fit_box *box = &f->boxes[i];
     switch (order) {
@@ -13817,7 +13868,8 @@ static tli_fit_piece tli_fit_find_piece(const tli_fit *f, const tli_fit_box *box
     return piece;
 }
 
-// Add what a piece of a placed box takes to the list: as bytes that all of the other box must not meet.
+// Add what a piece of a placed box takes to the list taken[] of another box of `bytes` bytes: the range that
+// this whole box must not overlap, so that its piece `other` does not meet the piece.
 static void tli_fit_add_taken(tli_fit *f, uint64_t offset, const tli_fit_piece *piece, uint64_t bytes,
                               const tli_fit_piece *other, int32_t *count) {
     void *array = f->taken;
@@ -13844,8 +13896,8 @@ static void tli_fit_add_pieces(tli_fit *f, int32_t placed, const tli_fit_box *bo
     f->work += (uint64_t)other_count * (uint64_t)(count_of_box + 1);
 }
 
-// List what placed boxes take in the sections of a box; returns how many do. The tree is walked in order,
-// without a stack: from a node that has nothing to the next one beside or above it.
+// List what placed boxes take in the sections of a box; returns the number of entries of taken[]. The tree is
+// walked in order, without a stack: from a node that has nothing to the next one beside or above it.
 static int32_t tli_fit_list_taken(tli_fit *f, const tli_fit_box *box) {
     int32_t at = 1, count = 0, position;
     for (;;) {
@@ -14012,9 +14064,10 @@ static void tli_fit_run(tli_fit *f, int32_t order) {
 //
 // The gaps are the nodes of a treap: in order of their first byte, with ranks that no parent has lower than its
 // children, which are hashes of their numbers, and the widest gap below each node. Pins would have to be looked
-// for ahead, so boxes with pins are placed by passes alone.
+// for ahead, and a box with pieces gives bytes back before it ends: where there is a pin or a piece, all boxes
+// are placed by passes alone.
 
-#define TLI_SWEEP_GAPS 64       // gaps that hold a box, of which the best is taken
+#define TLI_SWEEP_GAPS 64       // most gaps in which a box would fit that are compared, the lowest first
 #ifdef TL_NO_PLANNERS
 #define TLI_SWEEP_TURNS 2       // forwards, backwards
 #else
@@ -14034,11 +14087,11 @@ typedef struct tli_gaps {
     tli_gap  *gaps;             // [count]
     int32_t   count, capacity;
     int32_t   root, unused;     // unused: a list through up, -1 = at the end
-    uint64_t  end;              // of all bytes; there are more where no gap is wide enough
+    uint64_t  end;              // of all bytes; it is raised where no gap is wide enough
     int32_t  *lower, *higher;   // [boxes] placed boxes by offset: a list; -1 = none
     int32_t   lowest, highest;  // its ends
     int       backwards;
-    int       failed;           // no memory: gaps are missing, offsets are none
+    int       failed;           // no memory: gaps are missing, the offsets are not valid
     uint64_t  work;
 } tli_gaps;
 
@@ -14180,7 +14233,7 @@ static void tli_gap_remove(tli_gaps *g, int32_t gap) {
     g->unused = gap;
 }
 
-// The lowest gap of at least so many bytes from one down, where there is one.
+// The lowest gap of at least so many bytes among a gap of the tree and those below it. There must be one.
 static int32_t tli_gap_find(tli_gaps *g, int32_t at, uint64_t bytes) {
     for (;; g->work++) {
         const tli_gap *gap = &g->gaps[at];
@@ -14190,7 +14243,7 @@ static int32_t tli_gap_find(tli_gaps *g, int32_t at, uint64_t bytes) {
     }
 }
 
-// The next one above a gap; -1 = none.
+// The next gap of at least so many bytes at higher offsets than a gap; -1 = none.
 static int32_t tli_gap_next(tli_gaps *g, int32_t at, uint64_t bytes) {
     int32_t up;
     if (tli_gap_widest(g, g->gaps[at].down[1]) >= bytes) return tli_gap_find(g, g->gaps[at].down[1], bytes);
@@ -14237,7 +14290,8 @@ static void tli_gap_widen(tli_gaps *g, uint64_t bytes) {
 // A place in a gap: against the box below it, or, side 1, against the one above.
 typedef struct tli_gap_place { uint64_t offset; int32_t gap, side; } tli_gap_place;
 
-// Where a box lies on a side of a gap: as far as it goes, aligned and in one block. It may leave the gap.
+// The offset of a box on a side of a gap: the lowest, on side 1 the highest, at which it is aligned and in one
+// block. It may reach out of the gap on the other side.
 static uint64_t tli_gap_offset(const tli_fit *f, const tli_gap *gap, const tli_fit_box *box, int32_t side) {
     uint64_t bytes = tli_fit_taken_bytes(f, box), offset;
     if (!side) return tli_fit_lift(f, box, gap->first);
@@ -14246,14 +14300,15 @@ static uint64_t tli_gap_offset(const tli_fit *f, const tli_gap *gap, const tli_f
     return offset & ~(((uint64_t)1 << box->alignment_bits) - 1);
 }
 
-// The section behind which a neighbour ends, as the sweep goes; what has none is there for ever.
+// The section behind which a box ends in the direction of the sweep. Box -1, the end of all bytes below or
+// above, never does.
 static int64_t tli_gap_until(const tli_fit *f, const tli_gaps *g, int32_t box) {
     if (box < 0) return INT32_MAX;
     return g->backwards ? -(int64_t)f->boxes[box].first : f->boxes[box].last;
 }
 
-// The side of a gap on which the neighbour outlives a box by least. *rate: by how much; one that ends before
-// the box is rated above all others.
+// The side of a gap on which the neighbour outlives a box by least. *rate: by how many sections; of one that
+// ends before the box it is above the rate of any that does not.
 static int32_t tli_gap_side(const tli_fit *f, const tli_gaps *g, int32_t gap, int32_t box, uint64_t *rate) {
     int32_t below = g->gaps[gap].below, above = below < 0 ? g->lowest : g->higher[below], side, best = 0;
     *rate = UINT64_MAX;
@@ -14357,8 +14412,9 @@ static void tli_gap_reset(tli_gaps *g, uint64_t end) {
 // end.
 static void tli_fit_sweep_items(tli_fit *f, tli_gaps *g, const int32_t *ends, int stacks) {
     uint64_t height = 0;
-    int32_t i, k = 0, n = f->count;     // a box needs more work to be stacked, so that may end in between
+    int32_t i, k = 0, n = f->count;
     for (i = 0; i < n && height < f->best_height; i++) {
+        // Stacking takes more work a box than a plain sweep, so it may end before all boxes are placed.
         if (stacks && f->work + TLI_SWEEP_VISIT * g->work >= f->work_limit) return;
         int32_t id = g->backwards ? ends[i] : f->by_first[i];
         const tli_fit_box *box = &f->boxes[id];
@@ -14387,7 +14443,7 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
     tli_fit_sort(f, TLI_FIT_END, f->order);
     tli_zero(&g, sizeof g);
     g.env = f->env;
-    g.lower = f->reach;             // which passes over a tree set anew
+    g.lower = f->reach;             // scratch here: each pass sets all of reach[] first
     g.higher = f->reach + f->leaf_count;
     for (turn = 0; turn < TLI_SWEEP_TURNS && f->best_height > bound && !g.failed; turn++) {
         if (turn && f->work + TLI_SWEEP_VISIT * g.work >= f->work_limit) break;
@@ -14407,8 +14463,8 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
 // -- layout: the exact search --
 //
 // Whether boxes fit a capacity: depth first, in the order of their offsets, ties by rank. Each box is placed as
-// low as the boxes before it allow, so a layout that fits is missed only if none does. low[] is the lowest
-// offset at which an unplaced box may lie.
+// low as the boxes before it allow: where any layout fits, one of these does, unless boxes with gaps take some
+// of their bytes in a gap. low[] is the lowest offset at which an unplaced box may lie.
 //
 //   sections   in a section the unplaced boxes lie above each other. The lowest must leave room for the
 //              others: if low[] of all is too high for that, the branch ends; low[] of those that are too high
@@ -14423,11 +14479,11 @@ static void tli_fit_sweep(tli_fit *f, uint64_t bound) {
 //
 // p is the pack.
 
-#define TLI_PACK_MOST 16384         // boxes that are searched together; work ends sooner where many are
+#define TLI_PACK_MOST 16384         // most boxes of a part of time that is searched
 #define TLI_PACK_PAIRS 4000000      // pairs of boxes that meet, each counted twice, at most: 16 MB
 #define TLI_PACK_SLICE 600          // elementary steps a box of the shortest try
 #define TLI_PACK_REPORT 1000000     // elementary steps between two calls of progress
-#define TLI_PACK_BOUND 2            // so much more is done where the bound is asked for
+#define TLI_PACK_BOUND 2            // times the slice, where the bound is asked for
 #define TLI_PACK_BETWEEN 36         // slices for capacities above the bound before it is asked for again
 
 enum { TLI_PACK_FITS, TLI_PACK_NEVER, TLI_PACK_STOPPED };  // answers of a search
@@ -14464,12 +14520,13 @@ typedef struct tli_pack {
     tli_pack_keys *keys;            // [count] scratch: the candidates of a frame
     int32_t  *row;                  // [count] windows of a box with gaps, by section; -1 = takes all bytes
     tli_pack_window *windows;  int32_t window_count;
-    uint64_t *over;                 // [pairs] how far a box lies above one that it meets; NULL = its bytes
+    uint64_t *over;                 // [pairs] how far near_boxes[k] is at least above the box, if placed later;
+                                    // NULL = the bytes of the box
     uint64_t *low, *offset, *best;  // [count] lowest offset; where it is placed; in the lowest layout
-    uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset, beside what was placed since
+    uint8_t  *placed, *sleeps;      // [count] sleeps: was tried at this offset; no candidate until it is raised
     int32_t  *stack, placed_count;  // [count] boxes in the order in which they were placed
     uint64_t *rest;                 // [section_count] bytes of unplaced boxes
-    uint64_t *spare;                // [section_count] the most that rounding added to one
+    uint64_t *spare;                // [section_count] most bytes that rounding added to one box of it
     int32_t  *crossing;             // [section_count] unplaced boxes that are live here and in the next one
     int32_t  *lowest;               // [2 * section_count] two boxes that were low enough to be the lowest
     uint64_t *dirty;                // [section_count / 64 + 1] bits of sections to be looked at
@@ -14478,7 +14535,7 @@ typedef struct tli_pack {
     int32_t  *items;  int32_t item_count, item_capacity;
     tli_pack_part *parts;  int32_t part_count, part_capacity;
     tli_pack_frame *frames;  int32_t frame_count;   // [count + 1]
-    uint64_t  capacity, work, work_limit, work_end;   // of all, of a search, of all searches
+    uint64_t  capacity, work, work_limit, work_end;   // work so far; at which a search ends; at which all end
     const tl_layout_desc *desc;
     tl_layout_progress now;         // what is reported; its work is that before this search
     uint64_t  report_at;
@@ -14507,7 +14564,7 @@ static void tli_pack_free(tli_pack *p) {
     tli_release(env, p->frames);
 }
 
-// Where a box ends, if nothing lies on it.
+// Where a box that nothing lies on ends: what rounding added to its bytes does not count.
 static uint64_t tli_pack_end(const tli_pack *p, int32_t box, uint64_t offset) {
     return offset + p->fit->boxes[p->ids[box]].bytes;
 }
@@ -14674,7 +14731,7 @@ static int tli_pack_list_windows(tli_pack *p) {
     return 1;
 }
 
-// Sums of sections, twins, and the layout known so far. Returns the largest sum.
+// Find the sums of the sections, and twins. Returns the most bytes that the boxes of a section need.
 static uint64_t tli_pack_read(tli_pack *p) {
     uint64_t most = 0;
     int32_t i, k, s;
@@ -14804,7 +14861,8 @@ static uint64_t tli_pack_align(const tli_pack *p, int32_t box, uint64_t offset) 
     return tli_lift_into_block(tli_align_up(offset, p->alignment[box]), p->bytes[box], p->fit->block);
 }
 
-// The lowest offset from `offset` on at which a box does not lie over a pinned one that is still to be placed.
+// The lowest offset from `offset` on at which a box is aligned, lies in one block and overlaps no pinned one
+// that is still to be placed. Of a pinned box its pin, or UINT64_MAX / 2 if that is below `offset`.
 static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
     int32_t k;
     if (p->pin[box] != UINT64_MAX) return offset > p->pin[box] ? UINT64_MAX / 2 : p->pin[box];
@@ -14820,7 +14878,8 @@ static uint64_t tli_pack_lift(const tli_pack *p, int32_t box, uint64_t offset) {
     return offset;
 }
 
-// Lift a box to another lowest offset; the same one: it sleeps.
+// Set low[] of a box, and note the change for tli_pack_undo. If it stays the same, the box sleeps. 0 = no
+// memory.
 static int tli_pack_change_low(tli_pack *p, int32_t box, uint64_t low) {
     void *array = p->changes;
     if (p->change_count == p->change_capacity &&
@@ -14868,7 +14927,8 @@ static int tli_pack_is_seen(const tli_pack *p, int32_t section, uint64_t most) {
            tli_pack_can_be_lowest(p, b, section, most) && tli_pack_low_end(p, a, section) <= most;
 }
 
-// Find the box of a section that ends first of those that could be its lowest, and another one of them.
+// Find the box of a section that ends first of those that could be its lowest, and another one of them. Returns
+// how many could be; *end: where the first ends.
 static int32_t tli_pack_find_lowest(tli_pack *p, int32_t section, uint64_t most, uint64_t *end) {
     int32_t k, *lowest = p->lowest + (size_t)2 * (size_t)section, count = 0;
     *end = UINT64_MAX;
@@ -15098,7 +15158,7 @@ static int tli_pack_list_candidates(tli_pack *p, tli_pack_frame *f) {
     return 1;
 }
 
-// 0 = no memory.
+// Begin the frame of a part; last_offset: that of the box placed before. 0 = no memory.
 static int tli_pack_push(tli_pack *p, tli_pack_part part, uint64_t last_offset) {
     tli_pack_frame *f = &p->frames[p->frame_count++];
     tli_zero(f, sizeof *f);
@@ -15214,7 +15274,8 @@ static uint64_t tli_pack_gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-// What divides every height: of all bytes, rounded and not, pins, alignments and blocks.
+// A divisor of every height that a layout can have: the greatest common divisor of bytes, rounded and not,
+// pins, alignments, windows and blocks.
 static uint64_t tli_pack_step(const tli_pack *p) {
     uint64_t step = p->fit->block;
     int32_t i;
@@ -15283,7 +15344,8 @@ static void tli_pack_ask_between(tli_pack *p, tli_pack_range *range, uint64_t sl
     }
 }
 
-// The next slice of work is four times as long, while the last was less than all work: a bound may rise often.
+// The next slice of work: four times as long, until one is as long as all work. So it does not overflow,
+// however often the bound rises.
 static uint64_t tli_pack_more(uint64_t slice, uint64_t work_limit) {
     return slice < work_limit ? 4 * slice : slice;
 }
@@ -15341,12 +15403,12 @@ typedef struct tli_layout {
     uint8_t  *is_merged;        // [buffer_count] 1 = lies over `over`
     tli_fit_piece *pieces;      // [piece_count] of boxes with gaps
     uint64_t *times;            // [section_count] first steps of sections, as tli_layout_time
-    uint64_t *live;             // [section_count] bytes of boxes
+    uint64_t *live;             // [section_count + 1] scratch: what sections have more than the one before
     int32_t   box_count, section_count, in_place_count, piece_count;
     int32_t   span_count;       // of all buffers
     int       has_pins, has_gaps;
-    int       has_windows;      // gaps that leave some bytes
-    int       is_ragged;        // of which some are no multiples of the unit
+    int       has_windows;      // 1 = in some gap a buffer takes some bytes: a window
+    int       is_ragged;        // 1 = begin or bytes of a window are no multiple of the unit
     uint64_t  unit;             // the least alignment
     uint64_t *best;             // [buffer_count] offsets of the lowest layout
     uint64_t  height, bound, work, work_limit;
@@ -15362,7 +15424,8 @@ typedef struct tli_layout_span { int64_t first, last; uint64_t from, bytes; } tl
 
 static int32_t tli_layout_count_spans(const tl_layout_buffer *b) { return 2 * b->gap_count + 1; }
 
-// 0 = there is no such step, or it takes no byte.
+// Find span k of a buffer: an odd k is gap k / 2, the even ones lie before, between and behind the gaps. 0 = it
+// has no step, or takes no byte.
 static int tli_layout_find_span(const tl_layout_buffer *b, int32_t k, tli_layout_span *span) {
     const tl_layout_gap *gap = k / 2 < b->gap_count ? &b->gaps[k / 2] : NULL;
     const tl_layout_gap *before = k / 2 ? &b->gaps[k / 2 - 1] : NULL;
@@ -15610,7 +15673,7 @@ static void tli_layout_keep(tli_layout *l, const uint64_t *offsets) {
 }
 
 #ifndef TL_NO_PLANNERS
-// A part of time that no box spans: boxes from..to-1 of by_first.
+// A part of time of which no box spans an end: boxes from..to-1 of by_first.
 typedef struct tli_layout_part {
     int32_t  from, to, first, last;     // and its sections
     uint64_t height;
@@ -15692,7 +15755,7 @@ static tl_result tli_layout_search(tli_layout *l, tli_fit *fit, uint64_t work_li
 }
 #endif
 
-// Place the boxes of a choice: passes, then the search. *bound: no layout of this choice is lower.
+// Place the boxes of a choice: sweeps, passes, then the search. *bound: no layout of this choice is lower.
 static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bound) {
     tli_fit fit;
     int32_t order, last = l->has_pins || l->has_gaps ? TLI_FIT_START : TLI_FIT_LENGTH;
@@ -15730,7 +15793,8 @@ static tl_result tli_layout_run(tli_layout *l, uint64_t work_limit, uint64_t *bo
     return result;
 }
 
-// Whether each box is as high as all of its buffers, so that the boxes stand for every layout of the choice.
+// Whether each box is as high as all of its buffers and there are no windows, so that the search tries every
+// layout of the choice.
 static int tli_layout_is_even(const tli_layout *l) {
     const tl_layout_buffer *buffers = l->desc->buffers;
     int32_t i;
@@ -15789,7 +15853,7 @@ static tl_result tli_layout_lower(tli_layout *l) {
     return result;
 }
 
-// Buffers of which some take nothing: these are at their pins or at 0, and the height is that of the others.
+// Put buffers that take no byte at any step at their pins or at 0; the height is that of the others.
 static void tli_layout_drop_empty(tli_layout *l) {
     int32_t i;
     l->height = 0;
@@ -15801,7 +15865,8 @@ static void tli_layout_drop_empty(tli_layout *l) {
 }
 
 // The same as if no buffer had gaps, and keep the lower layout: with gaps there is more to try, and there are
-// fewer passes, so it may end higher. Not if even the bound of buffers without gaps is no lower.
+// fewer passes, so it may end higher. Nothing is tried where even the bound of buffers without gaps is no lower
+// than what was found.
 static tl_result tli_layout_lower_plain(tli_layout *l) {
     const tl_layout_desc *desc = l->desc;
     uint64_t count = (uint64_t)desc->buffer_count, bound = l->bound;
@@ -15895,7 +15960,7 @@ static tl_result tli_check_layout_over(const tli_layout *l, int32_t i) {
     return TL_OK;
 }
 
-// Count the spans, and what the gaps leave. The unit is known.
+// Count the spans; set has_gaps, has_windows and is_ragged. The unit must be known.
 static tl_result tli_layout_read_gaps(tli_layout *l) {
     int64_t spans = 0;
     int32_t i, k;
@@ -15997,7 +16062,7 @@ TLI_IMPL void tl_free_layout_plan(tl_env *env, tl_layout_plan *plan) {
 // over the buffers by first section knows which are in it, as in the passes of a layout, so the buffers that
 // one would meet there are found fast, and with them the gaps. A buffer moves where a gap lets it; what is in
 // its way may be moved elsewhere if that pays; or the bank is laid out anew (tl_plan_layout). So whatever is
-// in a bank has an offset in it, and nothing is accepted that has none. A bank without a capacity takes
+// in such a bank has an offset in it, and nothing is accepted that has none. A bank without a capacity takes
 // everything, and its offsets are made at the end; where there are pins, its gaps are looked for as well.
 
 #define TLI_BANKS_WORK UINT64_C(100000000)  // default work limit, beside 20 000 a buffer
@@ -16014,12 +16079,12 @@ typedef struct tli_banks {
     tl_env    silent;               // its memory, without its error and log: for layouts that may fail
     const tl_bank_desc *desc;
     int32_t   count, bank_count, section_count, leaf_count;
-    tl_bank   banks[TLI_BANKS_MOST];    // as of the question: the caller's, or what capacity would do
+    tl_bank   banks[TLI_BANKS_MOST];    // of the present question (tli_banks_ask); a capacity of 0 is OPEN here
     int32_t   by_price[TLI_BANKS_MOST];
     int       asks_bytes;           // of that question: bytes are priced, not what is moved
     uint32_t *allowed;              // [count] banks that a buffer may live in and fits into
     int32_t  *first, *last;         // [count] sections; of no bytes: -1
-    int64_t  *steps;                // [section_count]
+    int64_t  *steps;                // [section_count] step at which a section begins
     int32_t  *by_first, *position;  // [count] buffers by first section
     int32_t  *reach[TLI_BANKS_MOST];    // [2 * leaf_count] last section of what is in a bank; NULL = takes all
     int64_t  *fullest[TLI_BANKS_MOST], *added[TLI_BANKS_MOST];   // [2 * section_leaves], [section_leaves] bytes
@@ -16029,14 +16094,14 @@ typedef struct tli_banks {
     uint64_t *offset, *best_offset; // [count]
     uint64_t  cost, best_cost;      // best_cost: UINT64_MAX = there is none yet
     int32_t   missing;              // buffers that live nowhere
-    uint64_t  dearest, penalty;     // each in its dearest bank; what living nowhere costs
+    uint64_t  dearest, penalty;     // cost of all in their dearest banks; of one that lives nowhere
     int32_t  *by_offset[TLI_BANKS_MOST], sizes[TLI_BANKS_MOST];     // [count] what is in a bank; how many
     int32_t  *slot;                 // [count] where a buffer stands in near_ids
     int32_t  *near_ids, *near_order, near_count;    // [count] what a buffer meets in a bank, and by offset
     uint64_t *near_keys;            // [count]
     uint64_t *keys;                 // [count] what a pass sorts by
     int32_t  *order;                // [count]
-    uint32_t *tried;                // [count] of the search: banks
+    uint32_t *tried;                // [count] of the search, by depth: bits of banks that were tried
     tl_layout_buffer *members;      // [count] of one bank
     int32_t   member_pairs;         // of them
     int32_t  *member_ids, *number_of;   // [count]
@@ -16045,9 +16110,9 @@ typedef struct tli_banks {
     uint64_t *sums[TLI_BANKS_MOST];     // [section_count + 1] of the multipliers before a section
     uint64_t *used[TLI_BANKS_MOST];     // [section_count + 1] bytes at these multipliers
     uint64_t *best_multipliers[TLI_BANKS_MOST];
-    int32_t   bits, halvings, stalls;   // of a cost behind the point; of the step of the multipliers
+    int32_t   bits, halvings, stalls;   // of a cost behind the point; of steps; steps without a better bound
     uint64_t  relaxed, bound;       // best sum with multipliers; no plan costs less than bound
-    uint64_t  work, end;            // end: of what runs now
+    uint64_t  work, end;            // so far; at which what runs now ends
     int       has_pins, has_pairs, avoids_pairs, failed;    // failed: no memory
 } tli_banks;
 
@@ -16149,7 +16214,7 @@ static int64_t tli_banks_find_fill(tli_banks *b, int32_t bank, int32_t first, in
     return most;
 }
 
-// Whether a buffer that is not in a bank fits no layout of it.
+// Whether the sums alone show that a buffer that is not in a bank fits no layout of it.
 static int tli_banks_is_full(tli_banks *b, int32_t i, int32_t bank) {
     int64_t most = (int64_t)tli_align_up(b->banks[bank].capacity_bytes, b->banks[bank].alignment);
     int is_full;
@@ -16273,7 +16338,8 @@ static void tli_banks_clear(tli_banks *b) {
     TLI_INVARIANT(b->cost == 0 && b->missing == 0);
 }
 
-// Everything where the best plan has it, by offset: so each is the last of its bank.
+// Put every buffer where the best plan has it, in the order of offsets: so each is put behind all that are in
+// its bank already.
 static void tli_banks_load(tli_banks *b) {
     int32_t at;
     tli_banks_clear(b);
@@ -16332,7 +16398,8 @@ static void tli_banks_list(tli_banks *b, int32_t i, int32_t bank) {
     tli_banks_order(b, bank);
 }
 
-// Whether a buffer at an offset overlaps another of the list.
+// Whether a buffer at an offset overlaps another of the list. Two that may begin at one offset and do so, do
+// not, unless pairs are avoided.
 static int tli_banks_is_hit(const tli_banks *b, int32_t i, uint64_t offset, int32_t other) {
     if (offset >= b->offset[other] + tli_banks_bytes(b, other) ||
         b->offset[other] >= offset + tli_banks_bytes(b, i)) return 0;
@@ -16368,7 +16435,8 @@ static uint64_t tli_banks_find_free(tli_banks *b, int32_t i, int32_t bank) {
     return offset + buffer->bytes <= capacity ? offset : UINT64_MAX;
 }
 
-// The lowest offset for a buffer in a bank as it is. UINT64_MAX = none.
+// The lowest offset for a buffer in a bank as it is. Where the work is spent, only the one above all that was
+// ever in the bank is looked at. UINT64_MAX = none.
 static uint64_t tli_banks_find_gap(tli_banks *b, int32_t i, int32_t bank) {
     if (!tli_banks_bytes(b, i) || !b->reach[bank]) return 0;
     if (b->work >= b->end && !b->desc->buffers[i].is_pinned) {
@@ -16659,8 +16727,8 @@ static void tli_banks_restore(tli_banks *b) {
     TLI_INVARIANT(tli_banks_sums_hold(b));
 }
 
-// Take out what lives at a step of the best plan, and put it back in an order by saving and by chance. What is
-// no dearer stays so.
+// Take about three quarters of what lives in a section, chosen by chance, out of the best plan, and put it back
+// in an order by saving and by chance. A plan that is no dearer is the best then; else it is undone.
 static void tli_banks_shake(tli_banks *b, tl_random *random) {
     int32_t section = (int32_t)tl_next_random_below(random, (uint64_t)b->section_count), i, k, count = 0;
     for (i = 0; i < b->count; i++) {
@@ -16706,7 +16774,8 @@ static void tli_banks_shake(tli_banks *b, tl_random *random) {
 #define TLI_BANKS_ROUNDS 80     // passes with multipliers
 #define TLI_BANKS_FEW 1000      // buffers of which every choice is searched
 
-// Set the sums, and what is used at these multipliers. Returns the bound that they prove, 0 if it does not fit.
+// Set the sums of these multipliers, and used[] to what sections have more than the one before. Returns the
+// bound that they prove, with `bits` bits behind the point; 0 if it does not fit 64 bits.
 static uint64_t tli_banks_relax(tli_banks *b) {
     uint64_t total = 0, worth = 0, due;
     int32_t i, k, s;
@@ -16831,7 +16900,8 @@ static int32_t tli_banks_next(tli_banks *b, int32_t i, uint32_t tried, uint64_t 
     return bank;
 }
 
-// Those whose second best bank is far above the best first.
+// Sort the buffers for the search: first those that may live in one bank alone, then those whose second best
+// bank is farthest above the best.
 static void tli_banks_rank(tli_banks *b) {
     int32_t i;
     for (i = 0; i < b->count; i++) {
@@ -16843,8 +16913,9 @@ static void tli_banks_rank(tli_banks *b) {
     tli_sort_numbers(b->order, b->count, b->keys);
 }
 
-// Try every bank for every buffer, depth first, as far as the work goes. 1 = all were tried: the bound is
-// raised to what was found, or left out where a layout was not decided.
+// Try every bank for every buffer, depth first, as far as the work goes. 1 = all were tried and every layout
+// was decided: the bound is raised to the cost of the best plan. Where all were tried but some layout was not
+// decided, it is raised to the least bound of these branches, if that is less.
 static int tli_banks_search(tli_banks *b, uint64_t end) {
     uint64_t open = UINT64_MAX, above, sum;
     int32_t depth = 0;
@@ -17096,8 +17167,8 @@ static tl_result tli_check_bank_sums(const tli_banks *b) {
     return TL_OK;
 }
 
-// Check that each buffer has a bank that holds it, and that no two which can live in one alone are pinned over
-// each other.
+// Check that each buffer has a bank that holds it, and that of buffers that can live in one bank alone no two
+// are pinned over each other in it.
 static tl_result tli_check_bank_pins(tli_banks *b) {
     uint64_t height;
     int32_t i, k;
@@ -17387,7 +17458,7 @@ typedef struct tli_steps {
     tl_env  *env;
     tl_step *steps;
     int32_t  count, capacity;
-    int      failed;  // 1 = out of memory; steps added later are dropped
+    int      failed;  // 1 = out of memory, or more than INT32_MAX steps; those added later are dropped
     int      counts;  // 1 = steps are counted, not stored
 } tli_steps;
 
@@ -17447,7 +17518,7 @@ TLI_IMPL tl_step tl_find_step(const tl_plan *plan, int32_t index) {
     return step;
 }
 
-// In units, where the plan is narrow.
+// The offset of an allocation of a narrow plan (is_host: of a host copy), in units.
 static uint64_t tli_narrow_offset(const tl_narrow_plan *narrow, int32_t number, int is_host) {
     const void *offsets = is_host ? narrow->host_offsets : narrow->offsets;
     if (narrow->offset_bytes == 2) return ((const uint16_t *)offsets)[number];
@@ -17501,7 +17572,7 @@ static int32_t tli_find_plan_block(const tl_plan_block *blocks, int32_t count, u
 // This part: the state, and the amounts that a step changes in it: lifetimes, live bytes, offsets and time. The
 // two parts that follow have what each kind of step does, and the replay of a whole plan.
 //
-// A step costs O(1) and O(tensors of its node).
+// A step costs O(tensors of its node); with offsets each of its allocations O(log allocations).
 
 // The state of a tensor on the device. Kernels can read it while RESIDENT or LEAVING. Whether the
 // host has a copy is a separate flag, set when a spill starts and cleared by DROP_HOST only.
@@ -17509,7 +17580,7 @@ typedef enum tli_state {
     TLI_ABSENT,    // no device bytes
     TLI_RESIDENT,
     TLI_LEAVING,   // being spilled: readable, has its bytes until WAIT
-    TLI_COMING,    // being fetched: has its bytes, not readable until WAIT
+    TLI_COMING,    // being fetched, or made by a call that was begun: has its bytes, not readable until WAIT
     TLI_PACKED     // compressed: not readable, has the compressed bytes
 } tli_state;
 
@@ -17574,7 +17645,7 @@ typedef struct tli_sim_tensor {
     uint8_t  on_host;
     uint8_t  has_gradient;  // TLI_SUMMED = a call under way writes it
     uint8_t  codec;         // while packed
-    uint32_t readers;       // operands of calls under way that it is
+    uint32_t readers;       // how many operands of calls under way read it
     uint64_t packed_bytes;  // while packed
     uint64_t ready;         // time at which the copy under way ends
 } tli_sim_tensor;
@@ -17636,7 +17707,8 @@ static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
 }
 
 #ifdef TLI_INVARIANTS
-// A tensor that a host copy replaces has one, and compressed bytes are those of a codec.
+// A tensor that is being spilled has a host copy, only one whose node has a backward has a gradient, and
+// compressed bytes are those of the codec.
 static int tli_sim_tensor_holds(const tli_sim *sim, const tli_sim_tensor *t, int32_t tensor) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (t->state > TLI_PACKED || (t->state == TLI_LEAVING && !t->on_host)) return 0;
@@ -17855,7 +17927,7 @@ static void tli_ledger_open(const tli_sim *sim, tl_use use, int32_t index, uint6
     if (sim->step) tli_ledger_move(sim, use, index, use == TL_USE_SCRATCH ? 2 : 1);  // what makes it writes it
 }
 
-// Write down its end.
+// Write down that an allocation ends.
 static void tli_ledger_close(const tli_sim *sim, tl_use use, int32_t index, int32_t end_step) {
     int32_t *open = &sim->ledger->open[tli_sim_key(sim, use, index)];
     tl_lifetime *life = *open < 0 ? NULL : &sim->ledger->items[*open];
@@ -17882,7 +17954,8 @@ static int tli_frees_after(const tli_sim *sim) {
     return step->kind == TL_STEP_BACKWARD || step->kind == TL_STEP_COMPRESS || step->kind == TL_STEP_EXPAND;
 }
 
-// The step from which on something is free that the present one frees: after what it does, or before it.
+// The step from which on something is free that the present one frees. after: 1 = the present step still uses
+// it, 0 = it frees it before it does anything else.
 static int32_t tli_sim_free_step(const tli_sim *sim, int after) {
     int32_t step = sim->step_count - 1, later = sim->in_flight > 1 ? sim->in_flight : after;
     return step > INT32_MAX - later ? INT32_MAX : step + later;
@@ -18904,8 +18977,9 @@ static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
     return TL_OK;
 }
 
-// Start a simulation of a graph that passed tl_check_graph. Of the plan only flags, offsets and blocks
-// are read. Release it with tli_free_sim, also after an error. ledger: NULL = none.
+// Start a simulation of a graph that passed tl_check_graph. Of the plan flags, alignment, slots, in_flight,
+// entry, offsets and blocks are read, not the steps; its arrays must outlive the simulation. Release it with
+// tli_free_sim, also after an error. ledger: NULL = none.
 static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, const tl_graph *graph,
                               const tl_device *device, const tl_plan *plan, tli_ledger *ledger) {
     tl_result result;
@@ -19150,7 +19224,8 @@ TLI_IMPL void tl_free_lifetimes(tl_env *env, tl_lifetimes *lifetimes) {
 
 // -- places --
 
-// Steps, entry, offsets and blocks of a plan in one allocation; the counts of the plan are those of the copy.
+// Copy a plan with its steps, entry, offsets and blocks, narrow ones as plain ones, which are one allocation.
+// All other fields of the copy are those of the plan.
 static tl_result tli_join_plan(tl_env *env, tli_function function, const tl_plan *plan, tl_plan *copy) {
     uint64_t *offsets, *host_offsets, bytes;
     tl_plan_block *blocks;
@@ -19224,7 +19299,7 @@ typedef struct tli_tier_places {
     tl_layout_buffer *members;   // [count] those of one bank
     uint64_t         *moved;     // [count]
     uint64_t         *offsets;   // [count] in its bank; then of the tier
-    uint64_t         *ends;      // [count] keys; then offsets of members
+    uint64_t         *ends;      // [count] offset in its bank, when offsets[] become those of the tier
     int32_t          *banks;     // [count] where it lives
     int32_t          *order;     // [count]
     tl_plan_block    *blocks;    // [block_count] in room for count
@@ -19318,7 +19393,7 @@ static tl_result tli_choose_banks(tli_places *p, tli_tier_places *t) {
     tli_copy(t->banks, found.banks, (size_t)t->count * sizeof *t->banks);
     tli_copy(t->offsets, found.offsets, (size_t)t->count * sizeof *t->offsets);
     t->cost = found.cost;
-    if (!t->work) t->bound_cost = found.bound_cost;     // of the first choice: nothing was asked less of
+    if (!t->work) t->bound_cost = found.bound_cost;     // of the first choice alone: later ones ask for less
     t->work += found.work;
     tl_free_bank_plan(p->env, &found);
     return TL_OK;
@@ -19387,7 +19462,7 @@ static void tli_add_blocks(const tli_places *p, tli_tier_places *t, int32_t bank
     }
 }
 
-// The largest allocation that no block can hold.
+// Fail with the largest of the allocations that a block of their bank cannot hold, if there are any.
 static tl_result tli_check_cut(const tli_places *p, const tli_tier_places *t) {
     const tl_lifetime *largest = NULL;
     uint64_t cut, least = 0;
@@ -19440,7 +19515,8 @@ static tl_result tli_place_banks(tli_places *p, tli_tier_places *t) {
                            p->desc->banks[bank].capacity_bytes);
 }
 
-// Lay out what lives on the device, or on the host, and cut it into blocks. One block of bank 0 is none.
+// Lay out what lives on the device, or on the host, and cut it into blocks. Without banks a single block of
+// bank 0 is not listed.
 static tl_result tli_place_tier(tli_places *p, int is_host, int32_t count) {
     tli_tier_places *t = &p->tiers[is_host];
     int has_banks = !is_host && p->desc->bank_count;
@@ -19487,7 +19563,8 @@ static tl_result tli_check_places(const tli_places *p) {
     return TL_OK;
 }
 
-// The lifetimes are those of other places for fewer steps under way: let them end as those of the plan do.
+// The lifetimes were found with the plan that has banks, for another number of steps under way: let each end
+// where it does in `bare`.
 static tl_result tli_lengthen(tli_places *p, const tl_plan *bare) {
     tl_simulate_desc simulate;
     tl_lifetimes longer;
@@ -19512,7 +19589,7 @@ static tl_result tli_place_allocations(tli_places *p, const tl_plan *bare, const
     tl_result result;
     tli_zero(&simulate, sizeof simulate);
     simulate.graph = p->desc->graph;
-    simulate.device = banked ? NULL : p->desc->device;  // places of before suit the alignment of before
+    simulate.device = banked ? NULL : p->desc->device;  // places of `banked` need not suit the alignment asked
     simulate.plan = banked ? banked : bare;
     p->keeps_banks = banked != NULL;
     result = tli_find_lifetimes(p->env, p->function, &simulate, &p->lifetimes, &report);
@@ -19818,7 +19895,7 @@ static int32_t tli_life_index(const tl_graph *graph, const tl_lifetime *life) {
     return is_of_node ? life->node : graph->nodes[life->node].first_output + life->output;
 }
 
-// The live lifetime of a use, of a tensor or a node in the slot of the step; -1 = none.
+// Where the number of the live lifetime of a use, of a tensor or a node in a slot, stands; -1 there = none.
 static int32_t *tli_walk_live(const tli_walk *w, int32_t slot, tl_use use, int32_t index) {
     return &w->live[tli_ledger_key(w->graph, slot, use, index)];
 }
@@ -19901,7 +19978,8 @@ static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int 
     return none;
 }
 
-// first: the first lifetime of the step.
+// The gradient of a tensor as an operand. first: the first lifetime that begins at the step; a gradient from
+// there on holds nothing yet.
 static tl_replay_operand tli_walk_gradient(const tli_walk *w, int32_t tensor, int32_t first) {
     tl_replay_operand operand = tli_walk_operand_of(w, TL_USE_GRADIENT, tensor);
     if (operand.lifetime >= first) operand.start = w->is_read[tensor] ? TL_START_ZERO : TL_START_LOSS;
@@ -20108,7 +20186,7 @@ static tl_result tli_walk_alloc(tli_walk *w) {
     return TL_OK;
 }
 
-// A replay has no W that ends a call.
+// Refuse a plan that begins calls: the caller has no function that would end one.
 static tl_result tli_refuse_begun_calls(tl_env *env, tli_function function, const tl_plan *plan) {
     int32_t i;
     for (i = 0; i < plan->step_count; i++) {
@@ -20162,11 +20240,11 @@ TLI_IMPL tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc) {
 // The one rule that says how many bytes a plan, a run or a manager may use.
 //
 //     caller    budget_bytes            0 = no limit ---+
-//     device    device_capacity_bytes   0 = no limit ---+-- the least -- base_bytes --> bytes of the plan
+//     device    device_capacity_bytes   0 = no limit ---+-- the least, less base_bytes --> bytes of the plan
 //     backend   capacity_bytes    UINT64_MAX = none  ---+
 //
 //     caller    host_budget_bytes       0 = no host ----+
-//     device    host_capacity_bytes     0 = no limit ---+-- the least -----------------> bytes on the host
+//     device    host_capacity_bytes     0 = no limit ---+-- the least -------------------> bytes on the host
 //     backend   capacity_bytes    UINT64_MAX = none  ---+
 //
 // A plan that is given with host steps needs a host: 0 of the caller is no limit then. The bytes that a backend
@@ -20247,8 +20325,8 @@ static uint64_t tli_next_binomial(uint64_t last, uint64_t c, uint64_t r) {
 }
 
 // The number m of layers to advance before the next checkpoint, for n > 1 layers and c > 1
-// checkpoints. Every m with b(c, r-2) <= m <= b(c, r-1) and b(c-1, r-1) <= n-m <= b(c-1, r) is
-// optimal; this returns the largest.
+// checkpoints. With the r for which b(c, r-1) < n <= b(c, r), every m with b(c, r-2) <= m <= b(c, r-1)
+// and b(c-1, r-1) <= n-m <= b(c-1, r) is optimal; this returns the largest.
 static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
     uint64_t n = (uint64_t)layer_count, c = (uint64_t)(slot_count < layer_count ? slot_count : layer_count);
     uint64_t r = 1, b = 1, next, rest;
@@ -20260,9 +20338,9 @@ static int32_t tli_split_chain(int32_t layer_count, int32_t slot_count) {
 // -- checkpoints at an interval --
 //
 // The number of a node is its layer or, where it has none, its place in the listing; a checkpoint is a node
-// whose number the interval divides. Checkpoints cut the listing into spans, each of which ends with one:
+// whose number the interval divides. Each checkpoint ends a span of the listing, and the listing ends the last:
 //
-//     input | 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are checkpoints
+//     input 1 2 3 | 4 5 6 | 7 8       interval 3: 3 and 6 are checkpoints
 //
 // A tensor that is read in another span than its own crosses. Where a backward needs one of an earlier span,
 // because a skip leads past the checkpoint, forwards run there in passing: what crosses stays, the rest is
@@ -20490,7 +20568,7 @@ static void tli_make_again(tli_remake *r, int32_t root) {
     }
 }
 
-// Forget what was made in passing.
+// Forget what was made in passing, but for what stays or crosses.
 static void tli_leave_passed(tli_remake *r) {
     const tl_graph *graph = r->graph;
     int32_t i;
@@ -20650,7 +20728,7 @@ static int32_t tli_find_first_layer(const tl_graph *graph) {
     return first;
 }
 
-// Add the binomial schedule. `slots` is a stack of the nodes whose output is held as a checkpoint; the first
+// Add the binomial schedule. all_slots is a stack of the nodes whose output is held as a checkpoint; the first
 // stands for the graph inputs, if there are any.
 static void tli_reverse_chain(tli_unit_chain *chain, int32_t slot_count, int32_t *all_slots) {
     int32_t right = chain->graph->node_count - 1, depth = 1;
@@ -20777,7 +20855,8 @@ static int tli_read_target(tli_word word, tl_step *step) {
     return !tli_acts_on_node((tl_step_kind)step->kind) && tli_read_i32(output, &step->output);
 }
 
-// Cut "@3" off the last word of a step and read it. 0 = no slot stands behind the @.
+// Cut "@3" off a word, if it ends so, and read the slot: 0 where there is no @. Returns 0 if no slot stands
+// behind the @.
 static int tli_cut_slot(tli_word *word, uint16_t *slot) {
     tli_word number = *word;
     size_t at = 0;
@@ -21246,12 +21325,12 @@ static void tli_explain_peak(tli_stream *s, const tl_graph *graph, const tl_plan
 }
 
 // The cost of the repeated forwards of a node. No overflow, because the cost of the plan includes
-// it. again: beyond one in each slot.
+// it. again: [node_count] forwards beyond the first in each slot.
 static uint64_t tli_find_again(const tl_graph *graph, const int32_t *again, int32_t id) {
     return (uint64_t)again[id] * graph->nodes[id].fwd_cost;
 }
 
-// again: [node_count] forwards beyond the first in a slot; zeroes where their row was sent.
+// again_of: [node_count] forwards beyond the first in each slot; set to 0 for each node whose row is sent.
 static void tli_explain_again(tli_stream *s, const tl_graph *graph, int32_t *again_of) {
     uint64_t cost = 0;
     int32_t id, nodes = 0, again = 0, rows = 0;
@@ -21411,9 +21490,10 @@ static void tli_send_ascii(tli_stream *s, const char *name) {
 
 // -- tables in C: numbers for the preprocessor --
 //
-// Names are those of nodes in upper case, with one _ for each run of other characters. Where several nodes, or
-// characters outside ASCII alone, would give the same name, _n and the number of the node follow, and behind
-// the name of a node with several outputs _o and the number of the output: lower case occurs in no name.
+// Names are those of nodes in upper case, with one _ for each run of other characters. Where several nodes
+// would have the same name, or nothing is left of one, _n and the number of the node follow; behind the name of
+// a node with several outputs _o and the number of the output; behind that of another slot than 0 _s and the
+// slot. Lower case occurs nowhere else.
 
 typedef struct tli_table {
     const tl_graph *graph;
@@ -21493,7 +21573,7 @@ static void tli_send_macro_tensor(tli_stream *s, const tli_table *t, const char 
     if (life->slot) { tli_send(s, "_s"); tli_send_i32(s, life->slot); }
 }
 
-// Send where a tensor lies: NET_INPUT_X_OFFSET and NET_INPUT_X_BYTES.
+// Send one number of a tensor: "#define NET_INPUT_X_OFFSET 64", where `of` is "_OFFSET ".
 static void tli_send_macro_number(tli_stream *s, const tli_table *t, const char *what, const tl_lifetime *life,
                                   const char *of, uint64_t number) {
     tli_send_macro_tensor(s, t, what, life);
@@ -21541,7 +21621,8 @@ static void tli_send_macro_blocks(tli_stream *s, const tli_table *t) {
     if (t->plan->block_count) tli_send_defined(s, t, "_BLOCKS ", (uint64_t)t->plan->block_count);
 }
 
-// Whether an output is made again while others may be under way that use the one before.
+// Whether several steps may be under way and another lifetime of the same output follows: the one before may
+// end at the end of the plan, too, without being the result.
 static int tli_lives_again(const tli_table *t, int32_t index) {
     const tl_lifetime *life = &t->lifetimes.items[index];
     int32_t i;
@@ -21791,7 +21872,7 @@ static void tli_send_plain_arrays(tli_stream *s, const tl_graph *graph, const tl
 }
 
 // The narrow part of a table: its arrays are not there, its numbers are. The unit is the greatest that all
-// offsets have in common.
+// offsets have in common; offset_bytes 0 = they do not fit 32 bits in it.
 static tl_narrow_plan tli_narrow_of(const tl_plan *plan) {
     uint64_t highest = 0, unit = 0;
     tl_narrow_plan narrow;
@@ -22108,11 +22189,11 @@ typedef enum tli_row_kind {
     TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
 } tli_row_kind;
 
-// Arrays of the program.
+// The array of the written program that a word points into.
 enum {
     TLI_SPACE_NONE,      // the word is a number, or NULL
-    TLI_SPACE_BANK,      // of the device, one for each
-    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,
+    TLI_SPACE_BANK,      // of bank 0 of the device; those of its other banks follow
+    TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,    // the same of the host
     TLI_SPACE_WEIGHTS = TLI_SPACE_HOST + TL_MOST_BANKS,
     TLI_SPACE_GRADIENTS,
     TLI_SPACE_COUNT
@@ -22127,25 +22208,25 @@ typedef struct tli_code_word {
 typedef struct tli_code_row {
     tli_row_kind kind;
     int32_t step, node, slot;
-    int32_t first, count;   // words
+    int32_t first, count;   // its words: tli_code.words[first] and those that follow
 } tli_code_row;
 
-// Operands of a kernel, in the order of its parameters.
+// The parts that the operands of a kernel fall into, in the order of its parameters.
 typedef enum tli_role {
     TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
     TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
 } tli_role;
 
-// A parameter of a kernel: operand `number` of a part.
+// A parameter of a kernel: operand `number` of a part, as in1 is number 1 of TLI_ROLE_IN.
 typedef struct tli_code_param {
     tli_role part;
     int32_t  number;
 } tli_code_param;
 
-// The parameters of a kernel, behind its node.
+// The parameters of a kernel behind node and slot: tli_code.params[first] and those that follow.
 typedef struct tli_code_kernel {
     int32_t first, count;
-    int     is_called;
+    int     is_called;      // 1 = a row calls it
 } tli_code_kernel;
 
 typedef struct tli_code {
@@ -22158,11 +22239,11 @@ typedef struct tli_code {
     int                 failed;    // 1 = out of memory
     uint8_t            *is_result;   // [tensors]
     int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
-    tli_code_kernel    *kernels;   // [2 nodes] of these: forward, backward
+    tli_code_kernel    *kernels;   // [2 x nodes] forward and backward of an op, at 2 x its first node
     tli_code_param     *params;    // [param_count]
     int32_t             param_count, param_capacity;
-    uint8_t            *is_op_shared;  // [nodes] of these: 1 = another op has the same name in C
-    uint64_t           *weights;   // [nodes] where the weights of a node lie
+    uint8_t            *is_op_shared;  // [nodes] at the first node of an op: 1 = another has its name in C
+    uint64_t           *weights;   // [nodes] offset of a node's weights in the array of weights
     uint64_t           *bases;     // [blocks of the plan] where each begins in the array of its bank
     uint64_t            space_bytes[TLI_SPACE_COUNT];
     uint64_t            alignment;
@@ -22209,7 +22290,7 @@ static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int bac
     return 0;
 }
 
-// The most inputs or outputs of a node of the op.
+// The most inputs or outputs of a node of the op, but at least 1.
 static int32_t tli_most_operands(const tli_code *c, int32_t op) {
     const tl_graph *graph = c->table.graph;
     int32_t id, most = 1;
@@ -22379,7 +22460,7 @@ static tl_result tli_code_replay(tli_code *c) {
 
 // -- layout --
 
-// Lay out the weights of nodes, of those with a gradient or of the others, behind each other.
+// Lay out the weights of the nodes that are trained, or of the others, one behind the other from *end on.
 static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
     const tl_graph *graph = c->table.graph;
     int32_t id;
@@ -22418,7 +22499,7 @@ static tl_result tli_code_place(tli_code *c) {
     return result;
 }
 
-// The character of an op's name in C.
+// What stands in C for a character of an op's name.
 static char tli_code_letter(char c) {
     int is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     return is_letter ? c : '_';
@@ -22429,7 +22510,7 @@ static int tli_same_in_c(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// Find the ops, each by its first node, and those whose names C cannot tell apart.
+// Find the ops, each by its first node, those whose names are the same in C, and the parameters of all kernels.
 static void tli_code_find_ops(tli_code *c) {
     const tl_graph *graph = c->table.graph;
     int32_t id, k;
@@ -22469,7 +22550,7 @@ static int tli_is_written(tli_role part) {
 
 // -- names --
 
-// Send "net_<what>".
+// Send the name of the plan and what follows it: "net", "_run".
 static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
     tli_send(s, c->table.name);
     tli_send(s, what);
@@ -22544,7 +22625,8 @@ static int tli_is_number(tli_row_kind kind, int32_t i) {
 
 static int32_t tli_slot_count(const tli_code *c) { return tli_count_slots(c->table.plan); }
 
-// Numbers in front of the words of a call: node, and slot where there are several.
+// How many numbers stand in front of the words of a row: a call of a kernel has its node there, and its slot
+// where the plan has several.
 static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
     if (kind != TLI_ROW_FORWARD && kind != TLI_ROW_BACKWARD) return 0;
     return tli_slot_count(c) > 1 ? 2 : 1;
@@ -22600,12 +22682,13 @@ static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *
 
 // How words of a table hold addresses: the number of the array above the bits of the offset, in units.
 typedef struct tli_code_table {
-    uint64_t unit;
-    int      shift;         // bits of an offset
+    uint64_t unit;          // bytes; divides every offset
+    int      shift;         // bits of an offset in units
     int      word_bytes;    // 2 or 4; 0 = too large for either
     int32_t  spaces[TLI_SPACE_COUNT];  // number of an array in the table; 0 = not used
     int32_t  space_count;
-    int      count_shift;   // bits of a case: 8, or 16 where that is not enough
+    int      count_shift;   // bits of the case in the first word of a row; above them stands how many addresses
+                            // follow. 8, or 16 where that is not enough
 } tli_code_table;
 
 // case_count: as tli_number_cases found it.
@@ -22651,7 +22734,8 @@ static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
     return kernels + (int32_t)row->kind;
 }
 
-// Number the cases that occur. Returns their count; no memory: -1.
+// Number the cases that occur: (*numbers)[tli_find_case] is the number of a case, -1 of one that no row has,
+// and (*rows)[number] one of its rows. Returns how many occur; no memory: -1. The caller releases both arrays.
 static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
     int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
     *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
@@ -22779,8 +22863,9 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
 
 // -- which is smaller --
 
-// Bytes of both forms on a Cortex-M, at -Os. Calls: an address takes a load and 4 bytes beside the code, a
-// parameter beyond the fourth a store. A table: its words, and for each case the call that reads them.
+// Whether a table is estimated to take fewer bytes than calls, on a Cortex-M at -Os. Calls: an address takes a
+// load and 4 bytes beside the code, a parameter beyond the fourth a store. A table: its words, and for each
+// case the call that reads them.
 static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, const int32_t *rows,
                                 int32_t case_count) {
     uint64_t calls = 0, table = 76 + 4 * (uint64_t)t->space_count;
@@ -23018,7 +23103,7 @@ static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
     tli_send(s, "    }\n}\n");
 }
 
-// numbers, rows: the cases of a table.
+// t: NULL = write calls. numbers, rows: of tli_number_cases.
 static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_code_table *t,
                                  const int32_t *numbers, const int32_t *rows, int32_t case_count) {
     tli_send(s, "// ");
@@ -23088,7 +23173,7 @@ static tl_result tli_read_code(tli_code *c) {
     return result ? result : tli_code_replay(c);
 }
 
-// Send both texts, with the form that was chosen.
+// Send both texts, in the form that is wanted or the smaller one.
 static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     const tli_function function = TLI_IN(WRITE_PLAN_CODE);
     tl_code_form form = c->desc->form;
@@ -23308,7 +23393,7 @@ typedef struct tli_layers {
     uint64_t        count;           // of layers
     uint64_t        choice_count;
     uint64_t        min_interval;
-    int32_t        *follows;         // [tensor_count] the choice with which it is kept, or one of the above
+    int32_t        *follows;         // [tensor_count] the choice with which it is kept, or TLI_ALWAYS_KEPT, ..
     int32_t        *choice_layers;   // [choice_count - count] the layer of an inner tensor
     uint8_t        *choice_units;    // [choice_count - count] its unit
     uint32_t        units;           // of all inner tensors that are choices
@@ -23322,7 +23407,7 @@ static uint32_t tli_find_flagged_unit(const tl_graph *graph, int32_t tensor, int
     return tli_same_text(unit, "attention") ? TLI_ATTENTION : tli_same_text(unit, "ffn") ? TLI_FFN : 0;
 }
 
-// Find the choice with which a tensor is kept; that of an inner tensor is added.
+// Find the choice with which a tensor is kept. One is added for an inner tensor that a fraction may drop.
 static int32_t tli_find_decider(tli_layers *layers, const tl_checkpoint_config *config, int32_t tensor,
                                 int is_inner) {
     int32_t layer = layers->graph->nodes[layers->graph->outputs[tensor].node].layer;
@@ -23408,9 +23493,9 @@ typedef struct tli_segment {
 // A choice of kept layers up to a place.
 typedef struct tli_label {
     uint64_t bytes, cost;    // live bytes at the place; cost of repeated forwards below it
-    uint32_t place;          // the label that it extends
-    uint16_t number;         // of that at its place
-    uint16_t dropped;        // units whose inner tensors the segment drops
+    uint32_t place;          // of the label that it extends, where its last segment begins
+    uint16_t number;         // of that label among those of its place
+    uint16_t dropped;        // units whose inner tensors the last segment drops
 } tli_label;
 
 typedef struct tli_search {
@@ -23437,7 +23522,7 @@ typedef struct tli_search {
     uint64_t    *segment_of;  // [count] the segment of a layer
     uint8_t     *dropped;     // [count] units whose inner tensors the layer drops
     uint64_t    *keys;        // [2 * choice_count] scratch of tli_rank_choices
-    int32_t     *ranks;       // [choice_count]
+    int32_t     *ranks;       // [choice_count] choices in the order in which to keep them
     tli_label   *labels;      // [count + 2][TLI_SEGMENT_LABELS] by place; bytes ascend, costs descend
     uint64_t    *label_counts;  // [count + 2] labels of a place
 } tli_search;
@@ -23457,7 +23542,8 @@ static tl_result tli_fail_search(tli_search *search) {
     return tli_fail(layers->env, TL_ERROR_NO_MEMORY, layers->function, TLI_RULE(NO_MEMORY_FOR_SEARCH));
 }
 
-// Plan search->kept and record it if it is the best so far. The caller releases the plan.
+// Plan search->kept and record it if it is the cheapest within the limit so far, or has the least peak. The
+// caller releases the plan.
 static tl_result tli_try_plan(tli_search *search, tl_plan *plan) {
     size_t count = (size_t)search->layers->choice_count;
     tl_result result = tli_plan_layers(search->layers, search->kept, plan);
@@ -23483,8 +23569,8 @@ static tl_result tli_try_kept(tli_search *search) {
     return result;
 }
 
-// Try all kept sets, from keeping everything on, except those that cannot be cheaper than the best; where there
-// are too many, those of the layers, without inner tensors.
+// Try all kept sets, from keeping everything on, except those that break the minimal interval or cannot be
+// cheaper than the best; where there are too many, those of the layers, without inner tensors.
 // A kept set runs again at least what any larger set runs again, so its cost is at least that of
 // each set with one more choice.
 static tl_result tli_search_all(tli_search *search) {
@@ -23527,7 +23613,7 @@ static tli_segment *tli_segments_from(const tli_search *search, uint32_t dropped
     return search->segments + (dropped * (search->layers->count + 1) + first) * search->width;
 }
 
-// Keep the inner tensors of what search->dropped does not name.
+// In search->kept, keep the inner tensors of the units that search->dropped does not name, and no others.
 static void tli_keep_inner(tli_search *search) {
     const tli_layers *layers = search->layers;
     uint8_t *kept = search->kept + layers->count;
@@ -23685,9 +23771,9 @@ static int tli_label_segments(tli_search *search, uint64_t limit, int by_cost) {
     return 1;
 }
 
-// Measure every offset of every spacing up to search->width, until no segment of a length can
-// improve the best plan; combining the segments after each power of two improves that plan. Then
-// measure growing spacings at offset 0.
+// Measure every offset of every spacing from least_spacing to search->width, until no segment of a length
+// can improve the best plan; combining the segments after each power of two may improve that plan. If all
+// spacings up to search->width were useful, measure growing ones at offset 0, too.
 static tl_result tli_measure_all(tli_search *search, uint64_t least_spacing) {
     uint64_t count = search->layers->count, spacing = least_spacing, offset;
     tl_result result = TL_OK;
@@ -23948,7 +24034,7 @@ static tl_result tli_check_layer_count(tl_env *env, tli_function function, const
                            TLI_RULE(LAYER_COUNT_MUST_BE_THAT_OF_GRAPH), count, 0);
 }
 
-// The same in memory of the env, to be released also after an error.
+// tli_find_kept into memory of the env, to be released also after an error.
 static tl_result tli_choose_kept(tli_layers *layers, const tl_checkpoint_config *config, uint8_t **kept) {
     *kept = (uint8_t *)tli_alloc_array(layers->env, layers->choice_count, 1);
     if (*kept) return tli_find_kept(layers, config, *kept);
@@ -24294,7 +24380,7 @@ typedef struct tli_remat_watch {
     uint64_t             next;     // total work at which progress is called again
     int32_t              stopped;  // 1 = progress asked to stop
     uint64_t             target;   // cost of the best plan: a bound that reaches it is enough; 0 = none
-    int32_t              is_near;  // 1 = plans are near the bound: it is worth more work
+    int32_t              is_near;  // 1 = the best plan is near the bound: raising that is worth more work
 } tli_remat_watch;
 
 // Whether the caller asks to stop; `work` is that of the part that is running.
@@ -24340,17 +24426,17 @@ static uint64_t tli_remat_seed(const tli_remat_watch *watch) {
 // A node that may run once only has one more item, "it runs later": wanted before its forward, it says that no
 // earlier call makes what the node makes, so no state wants both.
 // A state is dominated by another of the same position that wants a subset of its items and costs no more.
-// The estimate (a lower bound of the cost before a state) has two terms. The first is every forward that
-// some earlier backward or some wanted item needs, once. The second is taken at one earlier backward:
-// items that are made before it, wanted after it and do not fit beside it are made twice; which of them
-// is a fractional knapsack. The largest second term over these backwards counts.
+// The estimate (a lower bound of the cost before a state) has two terms. The first is every earlier backward,
+// and every forward that one of these or some wanted item needs, once. The second is taken at one of these
+// backwards: items that are made before it, wanted after it and do not fit beside it are made twice; which of
+// them is a fractional knapsack. The largest second term over these backwards counts.
 // The least budget is found by the same search with the largest peak of the rest in place of its cost.
 //
 // The search may also run between two states of a plan, to plan again what lies between them, and be cut to a
 // width: see the next part. It begins with the later state then, whose wanted items are the target, and ends
 // where nothing is wanted but what the earlier state wants: the given items, which cost nothing.
 //
-// Inputs of a node, outputs and items are as in the graph; x is the search throughout this part.
+// x is the search throughout this part.
 
 #define TLI_EXACT_WORDS 2
 #define TLI_EXACT_ITEMS (64 * TLI_EXACT_WORDS)
@@ -24362,7 +24448,7 @@ typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 typedef struct tli_exact_call {
     int32_t  node, turn;                // turn: position of its backward, -1 = none
     tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
-    tli_set  source;                    // the input that v.0 may overwrite; empty = none
+    tli_set  source;                    // the input that output 0 may overwrite; empty = none
     tli_set  spent;                     // item of a node that may run once only; empty = may run again
     uint64_t fwd_cost, out_bytes, fwork_bytes, swork_bytes, saved_bytes, source_bytes;
 } tli_exact_call;
@@ -24379,7 +24465,7 @@ typedef struct tli_exact_settled { tli_set wanted; uint64_t cost; } tli_exact_se
 typedef struct tli_exact_position {
     int32_t  call;
     tli_set  reads;                     // by this backward
-    tli_set  before;                    // needed by some backward before this one
+    tli_set  before;                    // needed by backwards before this one, or to make what they need
     uint64_t between_bytes;             // graph inputs and gradients that are live before it
     uint64_t during_bytes;              // the same during it, and its bwork
     uint64_t bwd_cost, before_cost;     // of this backward; of all before it and the forwards that these need
@@ -24397,7 +24483,7 @@ typedef struct tli_exact_state {
     int32_t  position;
     int32_t  after, call;               // the next state in time, and the call that leads to it
     int32_t  kind;                      // of that step: tl_step_kind
-    int32_t  next;                      // in the same bucket of the hash table
+    int32_t  next;                      // in the same bucket of the hash table: 1 + its number; 0 = none
 } tli_exact_state;
 
 typedef struct tli_exact_entry { uint64_t total; int32_t state; } tli_exact_entry;
@@ -24419,14 +24505,15 @@ typedef struct tli_exact {
     tli_exact_load     *loads;
     uint64_t           *weights;            // [8 * TLI_EXACT_WORDS][256] sums of item_bytes, by byte of a set
     uint64_t            item_bytes[TLI_EXACT_ITEMS];
-    int32_t             first, last;        // positions at which the plan begins, 0, and ends
-    tli_set             given, target;      // wanted at these: nothing but "it runs later", and the results
+    int32_t             first, last;        // positions at which the plan, or a window of it, begins and ends
+    tli_set             given, target;      // wanted at these; of a whole plan nothing but "it runs later", and
+                                            // the results
     int32_t             width;              // most states that are expanded at a position; 0 = all, best first
     uint64_t            most_total;         // with a width: only states of less are looked at
     tli_remat_watch    *watch;
     tli_exact_state    *states;  int32_t state_count, state_capacity;
     tli_exact_entry    *heap;    int32_t heap_count, heap_capacity;
-    int32_t            *buckets, bucket_count;      // a power of two
+    int32_t            *buckets, bucket_count;      // a power of two; 1 + the first state of a bucket, 0 = none
     int32_t             full;               // 1 = the search ends: no memory, or a cost beyond 64 bits
     int32_t             failed;             // 1 = no memory
     int32_t             after, position, call;      // state and position being expanded; call being tried
@@ -24750,7 +24837,8 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     tli_set items = tli_set_join(call->made, call->saved);
     tli_exact_load load;
     int32_t at;
-    // The call counts here only if the first term of the estimate has it before this backward, or never.
+    // The call counts here only if the first term of the estimate has it before this backward, or never has it
+    // because all that it makes is given.
     if (tli_set_is_empty(tli_set_meet(items, p[1].before)) && !tli_set_is_within(items, x->given)) return;
     load.items = tli_set_less(items, p->reads);
     if (!tli_set_is_empty(call->spent)) {
@@ -24770,7 +24858,7 @@ static void tli_exact_add_load(tli_exact *x, tli_exact_position *p,
     TLI_INVARIANT(x->load_count <= x->call_count * x->position_count && at >= p->first_load);
 }
 
-// Read what depends on the budget. Returns 0 if some backward alone exceeds the budget.
+// Read what depends on the budget. Returns 0 if graph inputs or some backward alone exceed it.
 static int tli_exact_read_budget(tli_exact *x) {
     int32_t k, i;
     if (x->pinned_bytes > x->budget) return 0;
@@ -24798,7 +24886,7 @@ static uint64_t tli_exact_share(uint64_t cost, uint64_t part, uint64_t whole) {
     return part ? cost / (whole / part + 1) : 0;
 }
 
-// The cost of the wanted items that must be made again after a backward because they do not fit beside it.
+// A lower bound of the cost of making wanted items again after a backward because they do not fit beside it.
 // If only some items of a call are wanted, the same share of its cost counts: cost per byte, and with it the
 // order of the loads, stays the same.
 static uint64_t tli_exact_overflow(tli_exact *x, const tli_exact_position *p, tli_set wanted) {
@@ -25002,7 +25090,8 @@ static void tli_exact_reach(tli_exact *x, tli_set wanted, int32_t position, tl_s
 
 // -- exact: edges, backwards in time --
 
-// How a forward runs that does not save what is wanted afterwards, and the bytes of it that depend on that.
+// How a forward runs that does not save what is wanted afterwards. *bytes: its outputs, scratch and what it
+// saves nevertheless, less the input that it overwrites.
 static tl_step_kind tli_exact_find_form(const tli_exact_call *call, tli_set wanted_after, int32_t position,
                                         uint64_t *bytes) {
     int inplace = !tli_set_is_empty(tli_set_less(call->source, wanted_after));
@@ -25209,7 +25298,8 @@ static tl_result tli_exact_plan(tli_exact *x, uint64_t budget, tli_steps *best, 
 //   cost   of the plan, 0 = none was found
 //   bound  lower bound of the cost of every plan: the cost itself if it is proven
 //   proven 1 = the plan is optimal, or with TL_ERROR_INFEASIBLE that none fits; 0 = *work reached
-//          work_limit, a cost does not fit 64 bits, or the graph has more than TLI_EXACT_ITEMS items
+//          work_limit, there are more than TLI_EXACT_STATES states, progress asked to stop, a cost does not fit
+//          64 bits, or the graph has more than TLI_EXACT_ITEMS items
 //   work   elementary steps are added to it
 //
 // Errors: TL_ERROR_INFEASIBLE, TL_ERROR_NO_MEMORY.
@@ -25302,7 +25392,8 @@ static tl_result tli_remat_exact_floor(tl_env *env, const tl_graph *graph, int32
 // forwards too, where the local search stops at plans that no few removals and recomputations improve.
 //
 // Long windows are cut to a beam: at each position, of the states that may lead to a cheaper plan, so many with
-// the least totals are expanded. A window that is not cut is left only when it is optimal.
+// the least totals are expanded. A window whose states are all within the width is optimal afterwards, unless
+// its search ended early.
 //
 // Lengths and widths are drawn at random: of ten sets of them tried on random graphs, this one gained most.
 // Where nothing was found for a quarter of the work, longer and wider ones are drawn as well.
@@ -25318,8 +25409,8 @@ typedef struct tli_beam {
     tl_random random;
 } tli_beam;
 
-// Append to the path what is before a step of this call, unless it is a forward that makes nothing wanted. What
-// is wanted and this forward does not save, an earlier one has saved.
+// Append to the path the state before a step of this call, unless it is a forward that makes nothing wanted.
+// Saved bytes that are wanted and that this forward does not save, an earlier one has saved.
 static void tli_beam_append(tli_beam *b, int32_t call, int32_t kind) {
     const tli_exact *x = &b->x;
     const tli_exact_call *c = &x->calls[call];
@@ -25373,8 +25464,8 @@ static int tli_beam_read(tli_beam *b, const tl_plan *plan) {
     b->count = 1;
     for (i = plan->step_count; i-- > 0;) {
         const tl_step *step = &plan->steps[i];
-        if (step->kind <= TL_STEP_BACKWARD && b->x.call_of[step->node] >= 0)    // -1: of a node that nobody needs
-            tli_beam_append(b, b->x.call_of[step->node], step->kind);
+        int32_t call = step->kind <= TL_STEP_BACKWARD ? b->x.call_of[step->node] : -1;
+        if (call >= 0) tli_beam_append(b, call, step->kind);    // -1 also where nobody needs the node
     }
     return 1;
 }
@@ -25433,7 +25524,7 @@ static int32_t tli_beam_draw(tli_beam *b, int32_t limit) {
 // Plan windows drawn at random until the work is used up. 0 = no memory.
 static int tli_beam_improve(tli_beam *b) {
     tli_exact *x = &b->x;
-    uint64_t found = x->work, cost = b->path[b->count - 1].cost;    // work so far when it fell, and what it is
+    uint64_t found = x->work, cost = b->path[b->count - 1].cost;    // work when the cost last fell; that cost
     while (x->work < x->work_limit && !tli_remat_stops(x->watch, x->work)) {
         int32_t stuck = x->work - found > x->work_limit / 4;
         int32_t length = TLI_BEAM_LENGTH << tli_beam_draw(b, 4 + stuck), from;
@@ -25564,7 +25655,7 @@ struct tli_bound_cut;
 // A moment at which it is known what must be resident: a backward, or a forward call that every schedule makes
 // between two backwards. Instants are events.
 typedef struct tli_bound_event {
-    int32_t  position;           // in order; of a call: of the backward after it
+    int32_t  position;           // in tli_bound.order; of a call: that of the backward after it
     int32_t  call;               // node; -1 = the backward at the position
     uint64_t room;               // budget less the working set
 } tli_bound_event;
@@ -25585,26 +25676,30 @@ typedef struct tli_bound {
     int64_t  *bytes;             // [item_count] in units, rounded down
     uint8_t  *at_end;            // [item_count] 1 = resident at the end
     int32_t  *order;             // [order_count] nodes in the order of their backwards
-    int32_t  *runs_by;           // [node_count] position of the first backward that needs it; INT32_MAX
+    int32_t  *runs_by;           // [node_count] position of the first backward that needs it: see
+                                 // tli_bound_find_runs
     int64_t  *cost;              // [node_count] scaled fwd
     uint64_t *sets, *between;    // [order_count] see tli_bound_find_sets
     uint64_t *held;              // [order_count] bytes that stay beside the set of that backward, because
                                  // what made them cannot run again: see tli_bound_find_held
     int32_t  *last_read;         // [item_count] position of the last backward that reads it; order_count = it
                                  // stays to the end; -1 = none does
-    uint64_t *room;              // [order_count] budget less the working set of that backward
+    uint64_t *room;              // [order_count] budget less sets and held of that backward; with a host, plus
+                                 // what may be on it
     tli_bound_event *events;     // [event_count] in the order in which they happen
     int32_t   event_count;
-    uint64_t *calls;             // [node_count] bytes of a forward call but scratch: see tli_bound_call_bytes
+    uint64_t *calls;             // [node_count] bytes that a forward reads, but for graph inputs, and of its
+                                 // outputs
     uint64_t *reused;            // [node_count] of these, the input that it may overwrite; 0 = none
-    uint64_t *calls_above;       // [node_count] the largest call over the node and all that it depends on
+    uint64_t *calls_above;       // [node_count] at least the bytes of each call of the node and of all that it
+                                 // depends on
     int32_t  *stack, *stamps;    // [node_count] scratch: tli_bound_exceeds_in_gap
-    int64_t   steps_left;        // of walks, for each tli_bound_open: tli_bound_exceeds_in_gap
+    int64_t   steps_left;        // that walks over calls may still take, of TLI_BOUND_WALK
     uint8_t  *reads_mark;        // [item_count] scratch
     int64_t  *enter;             // [item_count] scratch: tli_bound_find_enters
     int64_t  *price;             // [item_count] scratch: tli_bound_price of each
     int32_t  *last_use;          // [item_count] scratch: tli_bound_find_uses
-    struct tli_bound_label *labels, *merged, *made;  // [2 TLI_BOUND_LABELS] two, [TLI_BOUND_LABELS]
+    struct tli_bound_label *labels, *merged, *made;  // [2 TLI_BOUND_LABELS]; made [TLI_BOUND_LABELS]
     struct tli_bound_cut *cuts;  // [cut_count] of cut_bytes each: cuts of spans that are remembered
     int32_t   cut_count;
     uint64_t  cut_bytes;
@@ -25718,7 +25813,7 @@ static int tli_bound_is_held(const tli_bound *model, int32_t item, int32_t posit
            model->last_read[item] >= position;
 }
 
-// The last position whose backward has its forwards behind it when an event happens.
+// The last position of whose backward all needed forwards have run once when an event happens.
 static int32_t tli_bound_ran_by(const tli_bound_event *event) { return event->position - (event->call >= 0); }
 
 // Set mark[] to `value` for what a forward call reads and makes, its saved bytes too: they are among the bytes
@@ -25823,8 +25918,9 @@ static void tli_bound_find_reads(tli_bound *model) {
     }
 }
 
-// Find held[]: of what is held at a backward (tli_bound_is_held), the bytes that it does not read itself, which
-// are in its set. Bytes come with the first backward that needs the maker, and go behind the last that reads.
+// Find held[]: of what is held at a backward (tli_bound_is_held), the bytes that it does not read itself (what
+// it reads is in its set). Bytes come with the first backward that needs the maker, and go behind the last that
+// reads.
 static void tli_bound_find_held(tli_bound *model) {
     uint64_t live = 0;
     int32_t p, t;
@@ -25880,7 +25976,7 @@ static void tli_bound_scale_bytes(tli_bound *model) {
     if (!model->typical) model->typical = 1;
 }
 
-#define TLI_BOUND_WALK INT64_C(16000000)  // inputs that all walks of tli_bound_exceeds_in_gap see in one model
+#define TLI_BOUND_WALK INT64_C(16000000)  // steps of all walks over calls and their inputs in one model
 
 // Find calls[], reused[] and calls_above[].
 static void tli_bound_find_calls(tli_bound *model) {
@@ -26020,7 +26116,7 @@ static int tli_bound_find_levels(tli_bound_net *net, uint64_t *work) {
         int32_t v = net->queue[head++];
         *work += (uint64_t)(net->first[v + 1] - net->first[v]);
         next = net->level[v] + 1;
-        for (k = net->first[v]; k < net->first[v + 1]; k++) {  // no jumps: nothing foresees them
+        for (k = net->first[v]; k < net->first[v + 1]; k++) {  // no jumps: they could not be predicted
             int32_t from = net->to[k], is_new = !net->level[from] & (net->back[k] != 0);
             net->level[from] += next & -is_new;
             net->queue[tail] = from;
@@ -26265,7 +26361,7 @@ static int64_t tli_bound_solve_span(tli_bound *model, const tli_bound_state *s, 
     return is_useful ? flow - offers - s->lambda[a] * s->room[a] : -(INT64_C(1) << 59);
 }
 
-// The slope along lambda[a]: bytes that the last solution holds at instant a, less the room.
+// The slope along lambda[a]: units of what the last solution holds at instant a, of free items, less the room.
 static int64_t tli_bound_slope(const tli_bound *model, const tli_bound_state *s, int32_t a) {
     const int32_t *level = model->net.level;
     int64_t held = 0;
@@ -26330,7 +26426,8 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
 // -- bound: one span: the room as a hard limit --
 
 //
-// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower.
+// The minimum cut prices the bytes held at an instant; this table limits them, so its value is never lower,
+// unless bytes are rounded.
 // Nodes are visited in listing order. A label is the set of resident items that later nodes may read (mask),
 // the bytes held at the instant, and the cost so far. A node is run in the span (its inputs must be resident;
 // all its items then are) or not (each of its items is held, or is absent). Of labels with the same mask,
@@ -26344,7 +26441,7 @@ static int64_t tli_bound_search_line(tli_bound *model, tli_bound_state *s, int32
 
 #define TLI_BOUND_LABELS 16384
 #define TLI_BOUND_SLOTS 24
-#define TLI_BOUND_KEY_BYTES (TLI_BOUND_UNITS + 1)  // bits of a key that hold bytes: the room is among them
+#define TLI_BOUND_KEY_BYTES (TLI_BOUND_UNITS + 1)  // bits of a key that hold bytes, in units: at most the room
 #define TLI_BOUND_KEY_MASK (UINT64_MAX << TLI_BOUND_KEY_BYTES)
 
 typedef struct tli_bound_label {
@@ -26357,7 +26454,7 @@ static int tli_bound_is_before(const tli_bound_label *a, const tli_bound_label *
 }
 
 // Merge two sorted runs, x and the y that begins where x ends, to to[kept] and on, without dominated labels;
-// returns kept and how many they are. Compilers make both choices without jumps, which no processor foresees.
+// returns the new kept. Compilers make both choices without jumps, which could not be predicted.
 static int32_t tli_bound_merge(tli_bound_label *to, int32_t kept, const tli_bound_label *x,
                                const tli_bound_label *y, const tli_bound_label *end) {
     const tli_bound_label *x_end = y;
@@ -26513,7 +26610,7 @@ static int tli_bound_add_slot(tli_bound_table *table, int32_t t, uint64_t *bit) 
 }
 
 // Extend the labels by one node: first those in which it runs, then those in which it does not. Returns 0 if
-// slots or labels are too many.
+// slots, labels or steps of work are too many, or no label is left.
 static int tli_bound_add_node(tli_bound_table *table, int32_t id) {
     tli_bound *model = table->model;
     const tl_node *node = &model->graph->nodes[id];
@@ -26698,7 +26795,7 @@ static void tli_bound_add_instant(tli_bound *model, tli_bound_state *s, int32_t 
 typedef struct tli_bound_climb {
     tli_bound_state *now, *best;
     int32_t *slope;    // [instants][items] direction along mu, 1024 = 1
-    int8_t  *held;     // [instants][items] x, and w of the span before
+    int8_t  *held;     // [instants][items] slope along mu: x less w of the span before
     int64_t  along[TLI_BOUND_INSTANTS];    // slope along lambda, bytes less room
     int64_t  turn[TLI_BOUND_INSTANTS];     // direction along lambda x typical
 } tli_bound_climb;
@@ -26724,7 +26821,8 @@ static int64_t tli_bound_measure(tli_bound *model, tli_bound_state *s, tli_bound
     return value;
 }
 
-// Update the direction of the climb: three quarters of the old direction plus the slopes.
+// Update the direction of the climb: three quarters of the old direction plus the slopes. *norm: the square of
+// its length.
 static void tli_bound_turn(tli_bound *model, tli_bound_state *s, tli_bound_climb *climb, uint64_t *norm) {
     int32_t a, t, items = model->item_count;
     *norm = 1;
@@ -26907,8 +27005,8 @@ static int tli_bound_is_top(const tli_bound_search *search, int32_t event) {
     return p == search->model->event_count || search->single[p] <= value;
 }
 
-// List the instants to try together with others: all if there are few, else local maxima and evenly spaced
-// ones.
+// List the instants to try together with others: all if there are few, else local maxima, those next to the
+// best, and evenly spaced ones.
 static void tli_bound_list_instants(tli_bound_search *search) {
     enum { LISTED = 24 };
     int32_t p, count = 0, tops = 0, seen = 0, step;
@@ -26942,8 +27040,8 @@ static int64_t tli_bound_try_more(tli_bound_search *search, int32_t event, int32
     return search->climb.best->value;
 }
 
-// Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them
-// and their neighbours with more. Returns 0 if none raises it. More attempts may find a better
+// Add the instant that raises the value most. All listed ones are tried with a few steps, the best of them,
+// and the neighbours of the best one, with more. Returns 0 if none raises it. More attempts may find a better
 // instant, but leave work for fewer of them.
 static int tli_bound_add_best(tli_bound_search *search) {
     enum { HOPEFUL = 3, AROUND = 2, FEW = 8, MORE = 40 };
@@ -27043,7 +27141,7 @@ static void tli_bound_push(tli_bound_tree *tree, tli_bound_state *s) {
 }
 
 // If all variables of a branch are fixed, only another instant can raise its value: add the one with the
-// highest value. Returns 0 if there is none, or no memory for it.
+// highest value. Returns 0 if there is none, or no memory for it, or no branch is left.
 static int tli_bound_extend(tli_bound_search *search, tli_bound_tree *tree) {
     tli_bound *model = search->model;
     tli_bound_state *low = tree->open[tree->count - 1], *more;
@@ -27151,8 +27249,8 @@ static int tli_bound_is_beside(const tli_bound_state *s, int32_t event) {
     return beside;
 }
 
-// Add the instant beside those of the top state that raises what a few splits make of it most; alone, without
-// splits, it may lower the value. *sounded: what they make of it so far. 0 = none does.
+// Add to the top state the instant beside its own with which the value after a few splits is highest; without
+// splits the instant may lower the value. *sounded: the value after a few splits. 0 = no instant raises it.
 static int tli_bound_grow(tli_bound_search *search, int64_t *sounded) {
     tli_bound *model = search->model;
     int64_t most = *sounded, value;
@@ -27295,7 +27393,7 @@ static int32_t tli_runs_step_back(const tli_runs *r, int32_t id) {
     return last;
 }
 
-// Find path[]: back from what the first backwards read, over large items.
+// Find path[]: back over large items, from what the first backward reads that reads a large one.
 static void tli_runs_find_path(tli_runs *r) {
     const tli_bound *model = r->model;
     int32_t p, k, item, node = -1;
@@ -27307,8 +27405,8 @@ static void tli_runs_find_path(tli_runs *r) {
     r->work += (uint64_t)p + 4 * (uint64_t)r->count;
 }
 
-// Find moment[]: of the backwards that read something of a node the one with the least room, if those of the
-// path come in its order.
+// Find moment[]: of the backwards that read something large of a node the one with the least room; -1 where it
+// does not come after those of the nodes before it in path[].
 static void tli_runs_find_moments(tli_runs *r) {
     const tli_bound *model = r->model;
     int32_t i, p, k, item, last = -1;
@@ -27326,7 +27424,7 @@ static void tli_runs_find_moments(tli_runs *r) {
     r->work += 4 * ((uint64_t)model->order_count + (uint64_t)model->graph->node_count);
 }
 
-// Mark what a node depends on and has no region, and the node.
+// Give a region to a pivot, and to everything it depends on that has none.
 static void tli_runs_mark_region(tli_runs *r, int32_t pivot, int32_t region) {
     const tl_graph *graph = r->model->graph;
     int32_t *stack = r->model->stack, count = 0, i;
@@ -27423,7 +27521,7 @@ static uint64_t tli_runs_sum(const tli_runs *r, uint64_t slot_total) {
     return sum;
 }
 
-// Try numbers of slots from the fewest on.
+// Find all_slots[]; then raise `extra` by the pivots of at most so many slots, for each number from the fewest.
 static void tli_runs_try(tli_runs *r) {
     uint64_t most = 0, next;
     int32_t i;
@@ -27500,8 +27598,8 @@ static uint64_t tli_bound_set_up_work(const tli_bound *model) {
 }
 
 // The bytes of the smallest forward call of a node: each input once, outputs and scratch, in place where that
-// is allowed. A call that makes saved bytes holds them beside all outputs; where it has them, one that need not
-// make them may. Graph inputs do not count.
+// is allowed. Graph inputs do not count. saves: 1 = it makes the saved bytes, which lie beside all outputs; 0 =
+// it makes them only where that takes fewer bytes.
 static uint64_t tli_bound_call_bytes(const tli_bound *model, int32_t id, int saves) {
     const tl_node *node = &model->graph->nodes[id];
     uint64_t saving = model->calls[id] + node->saved_bytes + node->swork_bytes;
@@ -27833,8 +27931,8 @@ static tl_result tli_remat_bound(tl_env *env, const tl_graph *graph, uint64_t bu
 //   2. improve: remove some recomputations, which may exceed the budget, then mend: add other
 //      recomputations, chosen at the call with the most live bytes, until the budget is kept; then
 //      remove every recomputation that is not needed. The result is accepted if its cost is below
-//      a slowly falling random threshold. Every change inserts or removes one call, takes time
-//      proportional to the items live across it, and can be undone.
+//      a slowly falling random threshold. Every change inserts or removes one call and can be
+//      undone. It takes a step for each block of calls over which live bytes of an item change.
 //
 // This part holds the problem (p); the next ones the greedy planner (g), the sequence (s), and the search (r)
 // that changes it.
@@ -27894,7 +27992,7 @@ typedef struct tli_search_problem {
     int32_t         copies;          // 1 = tensors may come back from copies
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
-    uint64_t       *codec_ns;        // [tensors] time of one conversion, packed or not
+    uint64_t       *codec_ns;        // [tensors] time to compress it, and as much again to expand it
     tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
     int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
@@ -28090,7 +28188,7 @@ static void tli_search_read_codec(tli_search_problem *p, const tli_remat_input *
     }
 }
 
-#define TLI_SEARCH_EVENT_BYTES 20           // of an event and of a place of a sequence
+#define TLI_SEARCH_EVENT_BYTES 20           // about those of an event and of a place of a sequence
 #define TLI_SEARCH_PLACE_BYTES 48
 #define TLI_SEARCH_BYTES (INT64_C(32) << 20)  // of a sequence, but for the changes of a search
 #define TLI_SEARCH_NODE_BYTES 400           // of a sequence in a large graph, for each node
@@ -28193,8 +28291,9 @@ static int tli_search_list_program(const tli_search_problem *p, tli_search_calls
 
 // -- search: greedy: recomputation on demand, with eviction --
 //
-// The program is walked once: what a call needs and is not there is made before it, and where that exceeds the
-// budget, what scores least is evicted. Rules with other exponents of the score give other first sequences.
+// The program, which has each call once, is walked: what a call needs and is not there is made before it, and
+// where that exceeds the budget, what scores least is evicted. Rules with other exponents of the score give
+// other first sequences.
 
 typedef struct tli_search_rule {
     int8_t cost, bytes, distance;  // exponents of the score, in halves
@@ -28474,7 +28573,7 @@ static void tli_search_evict(tli_search_greedy *g, int32_t item) {
     TLI_INVARIANT(g->live >= 0);
 }
 
-// Evict until so many more bytes fit; 0 if everything that is left is pinned.
+// Evict until so many more bytes fit; 0 if everything that is left is pinned or must stay.
 static int tli_search_make_room(tli_search_greedy *g, int64_t bytes) {
     while (g->live + g->gradients + bytes > g->budget) {
         int32_t item = g->heap[0];
@@ -28517,8 +28616,8 @@ static int64_t tli_search_overwrite(tli_search_greedy *g, int32_t id) {
     return g->p->item_bytes[input];
 }
 
-// Run a call whose inputs are resident and pinned. Returns 0 if it does not fit, a limit is reached, or there
-// is no memory (g->failed).
+// Run a call whose inputs are resident and pinned. Returns 0 if it does not fit, a limit is reached, progress
+// asks to stop, or there is no memory (g->failed).
 static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     const tli_search_problem *p = g->p;
     int32_t k, id = call / 2, saved = -1;
@@ -28562,7 +28661,8 @@ static int tli_search_run_call(tli_search_greedy *g, int32_t call) {
     return 1;
 }
 
-// The first item that the call of this frame uses and that is not resident; -1 = none.
+// The first item, with rule.backwards the last, that the call of this frame uses and that is not resident; -1 =
+// none.
 static int32_t tli_search_find_missing(const tli_search_greedy *g, const tli_search_frame *frame) {
     const tli_search_problem *p = g->p;
     int32_t from = p->first_touch[frame->call], to = p->first_touch[frame->call + 1], k;
@@ -28698,7 +28798,7 @@ typedef struct tli_search_place {
     int32_t  first_event;
     int32_t  block;
     uint8_t  saves, overwrites;
-    int64_t  packs;           // bytes that the compressed copies made at its end take beyond what it frees
+    int64_t  packs;           // bytes of the largest compressed copy made at its end, beyond what it frees
     int64_t  order;           // ascending in time
     int64_t  held;            // live bytes during the call, less `add` of its block
     int64_t  gradients;       // of these, gradients live after the last B
@@ -28738,7 +28838,7 @@ typedef struct tli_search_seq {
     int            logs, failed;
 } tli_search_seq;
 
-// Free a sequence. Its problem and the work that was done on it can be read on.
+// Free a sequence. Its problem and the work that was done on it can still be read.
 static void tli_search_free_seq(tli_search_seq *s) {
     const tli_search_problem *p = s->p;
     uint64_t work = s->work;
@@ -28859,9 +28959,9 @@ static int64_t tli_search_held(const tli_search_seq *s, int32_t at) {
     return s->places[at].held + s->blocks[s->places[at].block].add;
 }
 
-// Of the bytes held during a call, those that are not live before it: outputs, scratch, saved bytes, all
-// gradients, and what compressed copies take at its end. Of several copies the largest counts: what was
-// compressed before is gone.
+// Of the bytes held during a call, those beside graph inputs and the items that are live before it: outputs,
+// scratch, saved bytes, all gradients, and what compressed copies take at its end. Of several copies the
+// largest counts: what was compressed before is gone.
 static int64_t tli_search_own(const tli_search_seq *s, const tli_search_place *place) {
     const tl_graph *graph = s->p->graph;
     int64_t bytes = s->p->call_bytes[place->call] + place->packs;
@@ -28890,7 +28990,8 @@ static void tli_search_rescan(tli_search_seq *s, int32_t at) {
     TLI_INVARIANT(top > INT64_MIN / 2);
 }
 
-// Add what is to be added. Where places are shifted together and back one by one, it would grow without end.
+// Add the `add` of a block to its places. It would grow without end where places are shifted as a block and
+// back one by one.
 static void tli_search_settle(tli_search_seq *s, tli_search_block *block) {
     int32_t place = block->first, count = block->count;
     s->work += (uint64_t)count;
@@ -29288,8 +29389,8 @@ static void tli_search_take(tli_search_seq *s, int32_t at) {
 // In time linear in the touches of the calls, where putting one call after the other would take time for every
 // block between the uses of an item.
 
-// Add a call at the end, with its events. The bytes of items are left as changes: of the place itself (in
-// `held`) against the place before it, and of the place after it (in `order`).
+// Add a call at the end, with its events. The bytes of items are left as changes: `order` of a place gets the
+// bytes live before the place behind it, less those live before the place itself.
 static int tli_search_append(tli_search_seq *s, int32_t call) {
     const tli_search_problem *p = s->p;
     int32_t k, from = p->first_touch[call], to = p->first_touch[call + 1], at;
@@ -29490,8 +29591,8 @@ typedef struct tli_replay {
     tli_steps *steps;      // gets the steps from the last to the first; NULL = they are only counted
 } tli_replay;
 
-// The bytes of the gradients that are live after the last backward before that of a node; of the first node:
-// after the last of all.
+// The bytes of the gradients that are live after the backward of the first node from `id` on that has one; 0 =
+// there is none.
 static int64_t tli_replay_gradients(const tli_search_problem *p, int32_t id) {
     while (id < p->node_count && !p->graph->nodes[id].has_grad) id++;
     return p->inference || id == p->node_count ? 0 : p->gradient_bytes[id];
@@ -29628,9 +29729,9 @@ typedef struct tli_divide {
     int64_t  budget;
     int32_t *last_read;           // [tensors] the last wanted node that reads it; -1 = none, or a graph input
     int64_t *kept_bytes;          // [nodes] of what it makes and others or its backward read
-    uint8_t *has_run;             // [nodes] what may run once only is not listed again: what it makes stays
+    uint8_t *has_run;             // [nodes] 1 = its forward is listed: never again if it may run once only
     tli_divide_segment *stack;    // [nodes + 1]
-    int64_t *frontier;            // [nodes] scratch: of the segment's tensors that are read from there on
+    int64_t *frontier;            // [nodes] scratch: bytes made before it in the segment and read from it on
     int32_t  count;               // of the stack
     uint64_t work;
 } tli_divide;
@@ -29803,17 +29904,17 @@ typedef struct tli_search_state {
     const tli_search_problem *p;
     tli_search_seq    seq;
     tli_search_calls  best;
-    uint64_t      best_cost;     // of forwards
+    uint64_t      best_cost;     // of its forwards and conversions
     tl_random     random;
     uint64_t      limit;         // seq.work at which the search ends
     uint64_t      mend_limit;    // seq.work at which the present mending ends
     uint64_t      try_work, mend_work;  // for one try to keep a budget that may be too small: to plan, to mend
     uint64_t      goal, bwd_cost;  // lower bound of the cost of forwards; cost of all backwards
-    int32_t       phase, turn, turns;  // of the improvement: number of the next phase; of the present one
-    uint64_t      heat;          // mean of the random threshold of the present phase
+    int32_t       phase, turn, turns;  // number of the next phase; tries done in the present one, of so many
+    uint64_t      heat;          // median of what a try may cost more, in the present phase
     tli_remat_watch *watch;
-    int32_t      *stack;         // [items + 1]
-    int32_t      *closure;       // [nodes + tensors] nodes to run for one item; -1 - tensor = a fetch
+    int32_t      *stack;         // not used
+    int32_t      *closure;       // [nodes + tensors] nodes to run for an item; -1 - copy: tli_search_offer_copy
     int32_t      *chosen;        // [nodes + tensors] the best closure so far
     uint32_t     *stamp;         // [nodes] equals stamped where a node is in the closure
     uint32_t      stamped;
@@ -29873,7 +29974,7 @@ static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e,
 // Score making an item again just before its next use (event y) instead of holding so many bytes of it from
 // event x across the full call; the nodes to run go to r->closure. Inputs of theirs that are not resident by
 // then are made again too, come back from a copy, or are held across the full call, whichever costs less per
-// byte. Returns the score, less is better; *count 0 = no bytes are freed.
+// byte. Returns the score, less is better; *count 0 = it cannot be made, or no bytes are freed.
 static int64_t tli_search_weigh(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t freed,
                                 int64_t full, int32_t *count) {
     tli_search_seq *s = &r->seq;
@@ -30016,7 +30117,7 @@ static int tli_search_compare(tli_search_state *r, int32_t item, int32_t full, i
 
 #define TLI_SEARCH_FEW_ITEMS 1024   // so many are all looked at for each choice
 #define TLI_SEARCH_CANDIDATES 192   // of more items, so many that are live across the call
-#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, as memory likes it
+#define TLI_SEARCH_GROUP 8          // neighbours in the listing that are looked at together, for the cache
 
 // Choose the item to make again later instead of holding it across a call that exceeds the budget. In a large
 // graph only some items are candidates: groups spread over the listing from a random one on.
@@ -30263,7 +30364,7 @@ static int tli_search_save_best(tli_search_state *r) {
 }
 
 // Draw how the next try scores, and the most that it may cost: above what it costs now by an exponentially
-// distributed number of mean `heat`.
+// distributed number of median `heat`.
 static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t heat) {
     int64_t u = 32 * 65536 - tli_search_log((tl_next_random(&r->random) >> 32) + 1);  // -log2 of a random ratio
     r->noise = (int64_t)65536 * (1 + tli_search_draw(r, 4));
@@ -30274,7 +30375,7 @@ static uint64_t tli_search_temper(tli_search_state *r, uint64_t was, uint64_t he
 }
 
 // Change the sequence at random and keep it if its cost is below a random threshold, which is above the present
-// cost by an exponentially distributed number of mean `heat`; else undo.
+// cost by an exponentially distributed number of median `heat`; else undo.
 static void tli_search_try(tli_search_state *r, uint64_t heat) {
     tli_search_seq *s = &r->seq;
     uint64_t most;
@@ -30305,7 +30406,7 @@ static const tli_search_rule tli_search_rules[] = {
 
 #define TLI_SEARCH_RULES ((int32_t)(sizeof tli_search_rules / sizeof tli_search_rules[0]))
 #define TLI_SEARCH_STARTS 4
-#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no more rules are tried
+#define TLI_SEARCH_GREEDY_LIMIT 10000000  // work after which no more rules are tried, if there is a sequence
 
 typedef struct tli_search_start { tli_search_calls calls; uint64_t cost; } tli_search_start;
 
@@ -30399,10 +30500,10 @@ static uint64_t tli_search_find_heat(uint64_t cost, int32_t calls, uint64_t sixt
     return (mean < TLI_SEARCH_MOST_COST >> 16 ? mean : TLI_SEARCH_MOST_COST >> 16) / 16 * sixteenths;
 }
 
-#define TLI_SEARCH_FORGETS 1024  // calls of a sequence that is improved from the beginning in one phase
+#define TLI_SEARCH_FORGETS 1024  // most calls of a sequence that one phase can make anew
 
-// Whether another beginning may pay: the best sequence costs more than one part in 1000 above the bound, and a
-// phase leads as low again.
+// Whether another beginning may pay: the best sequence costs more than one part in 1000 above the bound, and is
+// so short that a phase leads as low again.
 static int tli_search_may_forget(const tli_search_state *r) {
     if (r->seq.used > TLI_SEARCH_FORGETS) return 0;
     return !r->goal || r->best_cost - r->goal > (r->goal + r->bwd_cost) / 1000;
@@ -30410,7 +30511,7 @@ static int tli_search_may_forget(const tli_search_state *r) {
 
 // Begin the next phase. The first ones begin with the starts, the later ones with the best sequence; every
 // fourth is hot, and where that may pay so hot that it forgets most of the plan, or all, and is another
-// beginning. Returns 0 if memory ran out.
+// beginning. Returns 0 if memory ran out, or the sequence is too long or exceeds the budget.
 static int tli_search_begin_phase(tli_search_state *r, const tli_search_start *starts) {
     static const uint16_t heats[] = { 16, 2, 1000, 1, 16, 2, 4000, 1 };
     const tli_search_calls *from = &r->best;
@@ -30745,7 +30846,7 @@ static tl_result tli_search_load_plan(tli_search_seq *s, const tl_plan *plan, in
     return ok ? TL_OK : TL_ERROR_NO_MEMORY;
 }
 
-// Start from a plan that keeps the budget, too.
+// Make a plan one more start, if it keeps the budget and is not too long.
 static tl_result tli_search_add_plan(tli_sequence_search *s, const tl_plan *plan) {
     int is_short;
     tl_result result = tli_search_load_plan(&s->r.seq, plan, &is_short);
@@ -31097,7 +31198,7 @@ static int tli_window_dip(tli_search_window *w) {
     return 0;
 }
 
-// Lower the peak towards the budget, by less at a time where that fails. r->best gets the lowest sequence.
+// Lower the peak of the sequence towards the budget, by less at a time where that fails.
 static void tli_window_lower(tli_search_window *w) {
     tli_search_state *r = w->r;
     tli_search_seq *s = &r->seq;
@@ -31220,9 +31321,9 @@ typedef struct tli_chain_stage {
     uint64_t stay_bytes;            // peak of an advance whose input stays; the input does not count
     uint64_t go_bytes;              // peak of an advance that drops its input; the input counts
     uint64_t save_bytes, back_bytes;  // peaks; the input does not count
-    tli_chain_point leaves[TLI_CHAIN_LEAVES];  // by the number of absences; bytes descend, costs do not
+    tli_chain_point leaves[TLI_CHAIN_LEAVES];  // by the number of absences, in no order of bytes or costs
     tli_chain_absence absences[TLI_CHAIN_LEAVES];
-    uint64_t leaf_least;            // the fewest of these bytes
+    uint64_t leaf_least;            // the fewest bytes of leaves
     int32_t  leaf_count;
     int32_t  once;                  // 1 = a node may run once only
 } tli_chain_stage;
@@ -31395,7 +31496,7 @@ static void tli_chain_read_tensors(tli_chain *chain) {
 }
 
 // Mark the nodes that an advance runs (those that the outputs of the stage need), or those that a leaf runs
-// (those that its backwards need, and those with a backward that no advance runs).
+// (those that its backwards and results need, and those with a backward that no advance runs).
 static void tli_chain_mark_nodes(tli_chain *chain, int32_t mark) {
     const tl_graph *graph = chain->graph;
     int32_t id, i;
@@ -31610,7 +31711,8 @@ static void tli_chain_read_stage(tli_chain *chain, int32_t stage) {
 //
 // Backwards run in reverse order, each after what it reads and what is not resident has been made. A tensor
 // stays from one use to the next backward that reads it, unless it is absent from one between the two. As long
-// as it lowers the peak, one tensor more is absent there: the one with which the peak, then the cost, is least.
+// as that lowers the peak, or moves it to another backward, one tensor more is absent there: the one with which
+// the peak, then the cost, is least.
 
 static int tli_chain_backward_reads(const tl_graph *graph, int32_t id, int32_t tensor) {
     const tl_node *node = &graph->nodes[id];
@@ -31710,8 +31812,8 @@ static tli_chain_play tli_chain_run_leaf(tli_chain *chain, int32_t stage, int32_
     return play;
 }
 
-// Whether a stage may be run in other ways: it is small, its nodes have one output that may be dropped, and
-// there is work left for that.
+// Whether a stage may be run in other ways: it has a few nodes, each with one output that may be dropped and
+// made again and without saved bytes, and there is work left for that.
 static int tli_chain_has_leaves(const tli_chain *chain, int32_t stage) {
     const tli_chain_stage *s = &chain->stages[stage];
     int32_t id;
@@ -32240,8 +32342,8 @@ static void tli_chain_find_curves(tli_chain *chain, int32_t end) {
     }
 }
 
-// Find the least bytes of every planned segment: the minimum over the same ways, of the larger part of each.
-// UINT64_MAX = that takes more than the work limit.
+// Find the least bytes of every planned segment: the minimum, over the same ways, of the largest part of each.
+// Returns those of the whole chain; UINT64_MAX = that takes more than the work limit.
 static uint64_t tli_chain_find_least(tli_chain *chain) {
     int32_t first, last, split;
     for (last = 0; last < chain->stage_count; last++) {
@@ -32522,8 +32624,8 @@ static void tli_binomial_reverse(tli_chain_binomial *b) {
     }
 }
 
-// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. UINT64_MAX =
-// none fits.
+// Find the most slots that fit by bisection; one slot is too slow to be of use in a long chain. Returns the
+// cost; UINT64_MAX = none fits.
 static uint64_t tli_binomial_find(tli_chain_binomial *b) {
     int32_t low = b->chain->stage_count > 200, high = b->chain->stage_count;
     uint64_t cost = UINT64_MAX;
@@ -32619,7 +32721,7 @@ static uint64_t tli_find_fewest_slots(uint64_t layer_count) {
 // What budgets give an equal chain, in bytes without base.
 typedef struct tli_revolve_bytes {
     uint64_t slot_count;    // 0 = no schedule fits that is not too long
-    uint64_t least;         // budget of such a schedule: the last backward takes it
+    uint64_t least;         // budget for which there is such a schedule; it peaks at the last node
     uint64_t floor;         // no schedule at all fits below
 } tli_revolve_bytes;
 
@@ -32728,7 +32830,7 @@ static tl_result tli_chain_finish(tli_chain *chain, int feasible, uint64_t work_
     return !result && !feasible ? TL_ERROR_INFEASIBLE : result;
 }
 
-// Whether some leaf takes fewer bytes than what its backwards read together.
+// Whether some leaf has a way in fewer bytes than the first, which makes all that its backwards read at once.
 static int tli_chain_gains(const tli_chain *chain) {
     int32_t i;
     for (i = 0; i < chain->stage_count; i++)
@@ -32739,7 +32841,7 @@ static int tli_chain_gains(const tli_chain *chain) {
 // Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
 // found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
 // after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
-// has_leaves: 1 = leaves may be run in fewer bytes; 2 = also, and nothing is planned where none can.
+// has_leaves: 1 = leaves may be run in fewer bytes; 2 = the same, and nothing is planned where none can.
 static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
                                  uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
                                  tli_steps *steps, tli_chain_result *found) {
@@ -33071,7 +33173,7 @@ static void tli_offload_expand(tli_offload *o, int32_t tensor) {
     o->is_lossy[tensor] = 1;
 }
 
-// Note what a forward makes of what was compressed.
+// Note what a forward makes of what was compressed; o->failed = 1 where it must not read that.
 static void tli_offload_pass_loss(tli_offload *o, const tli_search_place *place) {
     const tl_node *node = &o->graph->nodes[place->call / 2];
     int32_t i, id = place->call / 2;
@@ -33130,8 +33232,8 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
     tli_offload_end_call(o, place);
 }
 
-// The time at which the sequence, which keeps the budget, ends; UINT64_MAX = the host has no room for it, or
-// no memory (seq->failed). The steps go to `list` if it is not NULL.
+// The time at which the sequence, which keeps the budget, ends; UINT64_MAX = it cannot run (o->failed), or no
+// memory (seq->failed). The steps go to `list` if it is not NULL.
 static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
@@ -33409,10 +33511,10 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
 //      |              x
 //      +-------------------- peak  A lower bound of the cost for one budget holds for every smaller budget.
 //
-// The pool keeps plans of its own env. All plans of a pool are of one class: the same graph, training
-// or inference, host budget and link.
+// Plans are kept in memory of the pool's env. All plans of a pool are of one class: the same graph, training
+// or inference, form, host budget and link, codec with its rate, and tensors that it may not compress.
 
-#define TLI_POOL_BYTES (UINT64_C(32) << 20)  // of the steps of a pool that calls share
+#define TLI_POOL_BYTES (UINT64_C(32) << 20)  // the most that the steps of a pool that calls share take
 
 // No plan within the budget costs less.
 typedef struct tli_pool_bound { uint64_t budget, cost; } tli_pool_bound;
@@ -33426,16 +33528,16 @@ struct tl_remat_pool {
     int32_t  bound_count, bound_capacity;
     uint64_t *budgets;           // [budget_count] that were asked for, ascending; their answers stay
     int32_t  budget_count, budget_capacity;
-    uint64_t bytes, most_bytes;  // of all steps; more than most_bytes only where every plan is an answer
+    uint64_t bytes, most_bytes;  // of all steps; the limit, which the first plan and answers alone may exceed
     uint64_t floor;              // proven: no plan fits below; 0 = nothing is
     int32_t  floor_node;         // the node that takes it; -1 = none
     int32_t  least_node;         // at which the plan of `least` peaks
-    uint64_t least;              // a plan of so few bytes is known, but too long to be kept; 0 = none
+    uint64_t least;              // a plan of so few bytes exists, but may be long and was not made; 0 = none
     int32_t  is_bounded;         // 1 = bounds are known well enough, and are not raised by search
     uint64_t ladder_least;       // what the search for the least budget found; 0 = it was not done to its end
     tl_plan  lowest;             // its plan; the pool may keep a cheaper one of as many bytes or fewer
     int32_t  lowest_node;        // at which it peaks
-    tl_plan  arena_lowest;       // of the lowest arena, with costs of bytes alone; no steps = known without
+    tl_plan  arena_lowest;       // of the lowest arena, with costs of bytes alone; no steps = not made
     uint64_t arena_key;          // of its alignment, blocks and steps in flight; 0 = it was not searched
     uint64_t arena_bytes, arena_floor;
     int32_t  arena_node;
@@ -33537,8 +33639,8 @@ static int tli_pool_is_answer(const tl_remat_pool *pool, int32_t at) {
 }
 
 // While there are too many bytes, remove the plan that matters least: the one before it is about as cheap, or
-// the one after it takes about as little. The number is log2 of the product of both differences. The first
-// plan, that of the least peak, and answers stay.
+// the one after it takes about as little. How much a plan matters is log2 of the product of both differences.
+// The first plan, that of the least peak, and answers stay.
 static void tli_pool_thin(tl_remat_pool *pool) {
     while (pool->bytes > pool->most_bytes) {
         int32_t at, worst = -1;
@@ -33575,7 +33677,8 @@ static tl_result tli_pool_ask(tl_remat_pool *pool, uint64_t budget) {
 
 // -- pool: what comes --
 
-// The plan, for the pool's env: itself where `env` has the same allocator, else a copy. *plan is all zero then.
+// Move a plan of `env` into *taken, in memory of the pool's env: the plan itself where `env` has the same
+// allocator, else a copy. *plan is all zero afterwards. TL_ERROR_NO_MEMORY: the plan is freed.
 static tl_result tli_pool_take(tl_remat_pool *pool, tl_env *env, tl_plan *plan, tl_plan *taken) {
     tl_result result = TL_OK;
     if (env->alloc == pool->env.alloc && env->release == pool->env.release && env->user == pool->env.user) {
@@ -33690,7 +33793,7 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     return key ? key : 1;
 }
 
-// The class of plans that may compress.
+// As tli_pool_class_of, of plans that may compress; key: of the same plans without.
 static uint64_t tli_pool_class_with(uint64_t key, const tl_graph *graph, tl_codec codec,
                                     const uint8_t *lossless, const tl_device *device) {
     int32_t i;
@@ -33733,8 +33836,8 @@ TLI_IMPL void tl_free_remat_pool(tl_remat_pool *pool) {
 // caller's limit and budget change nothing, so every call of a class names the same least budget.
 
 #define TLI_ALONE_COST UINT64_C(1024)   // of each forward and backward
-#define TLI_ALONE_WORK UINT64_C(3000000)        // of the search: so much,
-#define TLI_ALONE_NODE_WORK UINT64_C(30000)     // and so much a node,
+#define TLI_ALONE_WORK UINT64_C(3000000)        // steps of the search: so many,
+#define TLI_ALONE_NODE_WORK UINT64_C(30000)     // and so many a node,
 #define TLI_ALONE_MOST_WORK UINT64_C(60000000)  // at most this
 
 typedef struct tli_bytes_alone {
@@ -33747,7 +33850,7 @@ typedef struct tli_bytes_alone {
 
 static void tli_close_alone(tli_bytes_alone *alone) { tli_release(alone->env, alone->nodes); }
 
-// Bytes a second with which a mean tensor takes as long as a node; 0 = there are no bytes.
+// Bytes a second with which a mean tensor takes about as long as a forward, a tiny one less. At least 10^9.
 static uint64_t tli_alone_rate(const tl_graph *graph) {
     uint64_t sum = 0, rate;
     int32_t i;
@@ -33799,9 +33902,9 @@ static int tli_open_alone(tl_env *env, const tl_graph *graph, tli_bytes_alone *a
 // from their forward to their backward (PyTorch's partitioner, torch/_functorch/partitioners.py) can carry out
 // exactly these plans.
 //
-// The search keeps sets of segments (what crosses a boundary of the listing) and of thresholds (what costs
-// much per byte), fills each up to the budget, and changes the best ones at random. With few items every set
-// is tried. o is the state of all this.
+// The search begins with sets of segments (what crosses a boundary of the listing) and of thresholds (what
+// costs much per byte), fills the cheapest up to the budget, and changes the best ones at random. With few
+// items every set is tried. o is the state of all this.
 
 #define TLI_ONCE_STARTS 4
 #define TLI_ONCE_EXACT 18    // items: so many are tried in all combinations, if the work allows
@@ -33968,7 +34071,7 @@ static void tli_once_find_fixed(tli_once *o) {
         o->is_fixed[i] = o->is_result[i] || o->graph->nodes[tli_once_maker(o, i)].once;
 }
 
-// The cost of making an item again alone, per byte, in 256ths of a bit.
+// 256 log2 of the cost of making an item again alone, per byte.
 static int64_t tli_once_worth(const tli_once *o, int32_t item) {
     return (tli_search_log(o->graph->nodes[tli_once_maker(o, item)].fwd_cost) -
             tli_search_log(o->item_bytes[item])) / 256;
@@ -34234,10 +34337,10 @@ static void tli_once_add_start(tli_once *o, const tli_once_set *set) {
     if (set->cost < o->starts[worst].cost) tli_once_copy(o, &o->starts[worst], set);
 }
 
-#define TLI_ONCE_STEPS 8  // thresholds and distances tried between a value and half of it
+#define TLI_ONCE_STEPS 8  // each length of segments that is tried is one part in so many less than the last
 
-// Try the sets that do not depend on the budget: everything, the items above a threshold of their worth,
-// segments of all lengths, and both together.
+// Try the sets that do not depend on the budget: nothing, more and more of the items that cost most per byte,
+// up to everything, and segments of all lengths.
 static tl_result tli_once_begin(tli_once *o) {
     uint64_t nodes = (uint64_t)o->node_count + 1, tensors = (uint64_t)o->graph->tensor_count + 1, bytes = 0;
     uint64_t *across = (uint64_t *)tli_alloc_array(o->env, nodes, sizeof *across);
@@ -34267,7 +34370,8 @@ static int32_t tli_once_draw(tli_once *o, int32_t limit) {
     return (int32_t)tl_next_random_below(&o->random, (uint64_t)limit);
 }
 
-// Change the trial a little: a few items near a place of the listing, and some that run again.
+// Change the trial a little: keep, or no longer keep, a few items near a place of the listing, and keep up to
+// two that are made again.
 static void tli_once_change(tli_once *o) {
     int32_t count = 1 + tli_once_draw(o, 3), center = tli_once_draw(o, o->rank_count), reach, tries, id, i;
     reach = 1 + tli_once_draw(o, 1 << (1 + tli_once_draw(o, 6)));
@@ -34288,8 +34392,8 @@ static void tli_once_change(tli_once *o) {
     }
 }
 
-// Lower the least peak at random until it fits, or for so much work. What is tried does not depend on the
-// budget.
+// Lower the least peak at random until it fits, or o->work reaches the limit. What is tried does not depend on
+// the budget.
 static void tli_once_lower(tli_once *o, uint64_t limit) {
     o->random.state = 1;
     while (o->rank_count && o->least.peak > o->budget && o->work < limit &&
@@ -34373,7 +34477,8 @@ static tl_result tli_once_make_plan(tli_once *o, const tli_once_set *set, tl_pla
                           plan);
 }
 
-// What was found; the plan is that of the least peak if nothing fits (TL_ERROR_INFEASIBLE).
+// What was found; the plan is that of the least peak if nothing fits (TL_ERROR_INFEASIBLE). node: at which the
+// least peak is; -1 = before the first call.
 typedef struct tli_once_result { tl_plan plan; uint64_t work; int32_t node, proven; } tli_once_result;
 
 // Find the cheapest plan of this form within the budget.
@@ -34466,7 +34571,7 @@ static tl_result tli_plan_stages(tl_env *env, const tl_chain_plan_desc *desc, co
     tli_zero(&watch, sizeof watch);
     watch.desc = &remat;
     result = tli_remat_chain(env, desc->graph, budget->bytes, &watch, limit, UINT64_MAX, 1, &steps, &found);
-    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // a plan of no bytes
+    if (!result && budget->is_over) result = TL_ERROR_INFEASIBLE;  // it takes 0 bytes; the base alone is over
     infeasible = result == TL_ERROR_INFEASIBLE;
     report->work = found.work;
     if (result && !infeasible) {
@@ -34505,7 +34610,7 @@ static tl_result tli_check_chain_desc(tl_env *env, const tl_chain_plan_desc *des
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
-// As tli_plan_remat.
+// As tl_plan_chain, of live bytes, within a budget that was found before.
 static tl_result tli_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, const tli_budget *budget,
                                 tl_plan *plan, tl_remat_report *report) {
     tl_env quiet;
@@ -34863,7 +34968,8 @@ static tl_result tli_policy_try_threshold(tli_policy *p, uint64_t threshold, int
     return tli_policy_try(p);
 }
 
-// Try each value that occurs as a threshold; the lowest keeps everything. worths: [call_count] scratch.
+// Try the values that occur as thresholds, in large graphs some of them; the lowest keeps everything.
+// worths: [call_count] scratch.
 static tl_result tli_policy_try_thresholds(tli_policy *p, uint64_t *worths, int per_byte) {
     uint64_t at = 0, last;
     int32_t id;
@@ -35169,7 +35275,7 @@ static int tli_policy_is_below_least(const tl_policy_desc *desc, const tli_budge
     return 1;
 }
 
-// Those that a plan is made of.
+// The policies that tl_plan_policy makes plans of.
 #define TLI_POLICIES_PLANNED (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(CHEN_SQRT) | \
                               TLI_POLICY(CHEN_GREEDY) | TLI_POLICY(SELECTIVE) | TLI_POLICY(REVOLVE) | \
                               TLI_POLICY(CHAIN))
@@ -35243,7 +35349,8 @@ static tl_result tli_policy_answer(tl_env *env, tli_policy *p, tl_result result,
     return TL_OK;
 }
 
-// As tli_plan_remat; of the report nothing but the least budget and its node is filled in.
+// As tl_plan_policy, of live bytes, within a budget that was found before. Of the report nothing but the least
+// budget and its node is filled in.
 static tl_result tli_plan_policy(tl_env *env, const tl_policy_desc *desc, const tli_budget *budget,
                                  tl_plan *plan, tl_remat_report *report) {
     tl_remat_pool pool;
@@ -35315,31 +35422,32 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 //        v        v        v           best plan is proven optimal, or near enough, or the work is used up.
 //     ( pool: plans, bounds, floor )
 //
-// If no part finds a plan within the budget, the least budget is searched: along a ladder that depends on the
-// bytes of the graph and the class of its plans alone, in a pool and with work of its own. So every call names
-// the same least budget, and a call that asks for it gets the plan behind it. A plan that takes less than that
-// is no answer: before a plan is returned, the ladder is climbed until it leads as low.
+// If no part finds a plan within the budget, other parts, the ladder, search the least budget. They depend on
+// the bytes of the graph and the class of its plans alone, and have a pool and work of their own. So every call
+// names the same least budget, and a call that asks for it gets the plan behind it. A plan that takes less than
+// that is no answer: before a plan is returned, the ladder is climbed until it finds one of as few bytes.
 //
 // With a host tier or a codec, the plan without copies is made first, then the search with fetches and
 // expansions improves it.
 
-// The default work limit: rounds begin with TLI_REMAT_WORK steps times the square of the number of nodes,
-// within the next two, and go on to TLI_REMAT_MOST_WORK while the gap is larger than one part in
-// TLI_REMAT_ENOUGH, or plans still get cheaper; in graphs with a shorter first round the bound has as much
-// again then. A step is 2 to 3 ns.
+// The first round takes TLI_REMAT_WORK steps times the square of the number of nodes, but no less and no more
+// than the next two. Without a limit of the caller, rounds go on to TLI_REMAT_MOST_WORK steps in all while the
+// gap is larger than one part in TLI_REMAT_ENOUGH, or plans still get cheaper. Where it is smaller at the end,
+// and the first round took less than TLI_REMAT_MOST_ROUND, the bound gets as much again. A step is 2 to 3 ns.
 #define TLI_REMAT_WORK UINT64_C(4000)
 #define TLI_REMAT_LEAST_ROUND UINT64_C(30000000)
 #define TLI_REMAT_MOST_ROUND UINT64_C(250000000)
 #define TLI_REMAT_MOST_WORK UINT64_C(700000000)
 #define TLI_REMAT_ENOUGH 1000
 #define TLI_REMAT_FAR 25   // the gap, as one part in so many, above which small graphs get beams
-#define TLI_REMAT_LARGE 20000  // nodes
-#define TLI_REMAT_SOON_NODE UINT64_C(1024)  // the work of the very first parts of the ladder, for each node
-#define TLI_REMAT_SOON 16  // the work of the first parts of the ladder, as one part in so many
-#define TLI_REMAT_LATE 50  // the gap, as one part in so many, from which on the bound gets what is left
+#define TLI_REMAT_LARGE 20000  // nodes, above which one search is open at a time
+#define TLI_REMAT_SOON_NODE UINT64_C(1024)  // the work of tli_remat_ladder_soon for each node, beside a share
+#define TLI_REMAT_SOON 16  // where the first parts of the ladder are enough, each gets one part in so many
+#define TLI_REMAT_LATE 50  // the gap, as one part in so many, up to which the bound may get all that is left
 
-// What is an answer: a plan within the budget; with little work also what is known of the least budget where
-// there is none; all that is known of it; that, and no plan below it.
+// What a call answers with. WITHIN: a plan within the budget, or nothing. The others name the least budget
+// where there is no such plan. TRIAL: its search gets a quarter of the work limit. ANY: all the work that it
+// takes. HOLDS: that too, and no plan that takes less than the least budget is an answer.
 typedef enum tli_remat_answers {
     TLI_REMAT_WITHIN, TLI_REMAT_TRIAL, TLI_REMAT_ANY, TLI_REMAT_HOLDS
 } tli_remat_answers;
@@ -35354,10 +35462,10 @@ typedef struct tli_remat {
     const uint8_t  *lossless;     // [tensors] 1 = is not compressed; NULL = all may be
     tl_remat_pool  *pool;         // gets the plans
     uint64_t        work, work_limit, round_end, bound, floor;
-    uint64_t        reserve;      // work kept for what follows the ladder
+    uint64_t        reserve;      // work kept for what follows the ladder; on it, for the part with copies
     uint64_t        least;        // the least budget that was found; 0 = it was not searched
-    uint64_t        enough;       // of a ladder: it ends where it leads as low
-    uint64_t        most_ladder;  // its work is at most that
+    uint64_t        enough;       // of a ladder: it ends with a plan of at most so many bytes
+    uint64_t        most_ladder;  // the most work of a ladder
     int32_t         inference, node, floor_node;
     tl_remat_form   form;
     int32_t         is_over;      // 1 = the base alone exceeds the limit
@@ -35365,17 +35473,17 @@ typedef struct tli_remat {
     int32_t         holds_least;  // 1 = no plan below the least budget is an answer
     int32_t         is_first;     // 1 = the first parts of the ladder are enough
     int32_t         is_within;    // 1 = a plan within the budget is wanted, or none: no ladder
-    int32_t         alone;        // 1 = plans without copies are made first: these two are 0 meanwhile
+    int32_t         alone;        // 1 = a plan without copies is being made: host_budget and codec are 0
     int32_t         none;         // 1 = it is proven that no plan fits
     int32_t         bound_is_stuck;  // 1 = its last work did not raise it
     int32_t         search_is_stuck; // 1 = its last work found nothing
-    int32_t         bound_was_late;  // 1 = it got all work that was left
-    int32_t         is_long_chain;   // 1 = stages, more than are planned exactly, are most of the graph
+    int32_t         bound_was_late;  // 1 = it got the work that follows the rounds, or shall get none
+    int32_t         is_long_chain;   // 1 = the graph has many stages, which are most of its calls
     int32_t         chain_turns;     // how often the chain optimum was computed
-    int32_t         has_leaves;      // 1 = it was computed with leaves in fewer bytes
+    int32_t         has_leaves;      // 1 = it was computed with leaves in fewer bytes (chain/stages.c)
     int32_t         round;
     int32_t         uncountable;  // 1 = bytes or costs are too large for the search
-    int32_t         is_unpriced;  // 1 = costs of the plan of the least budget are too large for any answer
+    int32_t         is_unpriced;  // 1 = the cost of the plan of the least budget does not fit 64 bits
     tli_remat_watch watch;
     tli_sequence_search      search;
 } tli_remat;
@@ -35401,7 +35509,7 @@ static uint64_t tli_remat_left(const tli_remat *r) {
 // Whether plans may have copies, on the host or compressed.
 static int tli_remat_has_copies(const tli_remat *r) { return r->host_budget > 0 || r->codec; }
 
-// Tell progress what the pool has.
+// Note the cost of the best plan for the next call of progress.
 static void tli_remat_tell(tli_remat *r) {
     const tl_plan *best = tli_remat_best(r);
     if (best && (!r->watch.now.cost || best->cost < r->watch.now.cost)) r->watch.now.cost = best->cost;
@@ -35531,7 +35639,8 @@ static tl_result tli_remat_try_exact(tli_remat *r, uint64_t limit) {
     return result == TL_ERROR_INFEASIBLE ? tli_remat_rule_out(r) : result;
 }
 
-// Beside another search or the bound, that of a large graph takes too much memory: it is opened again.
+// Close the search of a large graph, which takes too much memory beside another one or the bound.
+// tli_remat_improve opens it again.
 static void tli_remat_make_room(tli_remat *r) {
     if (r->graph->node_count > TLI_REMAT_LARGE) tli_search_close(&r->search);
 }
@@ -35574,7 +35683,7 @@ static tl_result tli_remat_bound_late(tli_remat *r) {
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
-// plan of least peak. The others: see tli_remat_chain.
+// plan of least peak. The other parameters are those of tli_remat_chain.
 static tl_result tli_remat_add_chain(tli_remat *r, uint64_t budget, uint64_t work_limit, uint64_t most_work,
                                      int32_t has_leaves) {
     tli_chain_result found;
@@ -35651,7 +35760,7 @@ static tl_result tli_remat_open_search(tli_remat *r, tli_sequence_search *search
     return r->uncountable ? TL_OK : result;
 }
 
-// Offer the best sequence of a search that ends here, after its last result.
+// Close a search and offer its best sequence. result: what its last function returned.
 static tl_result tli_remat_end_search(tli_remat *r, tli_sequence_search *search, tl_result result) {
     tli_steps steps = tli_steps_of(&r->quiet);
     int found = !result && tli_search_is_found(search);
@@ -35709,7 +35818,7 @@ static tl_result tli_remat_try_window(tli_remat *r, uint64_t limit) {
     return tli_remat_run_window(r, tli_remat_best(r), r->budget, share);
 }
 
-// Re-plan windows of the best plan exactly.
+// Plan windows of the best plan again, by the exact search cut to a width.
 static tl_result tli_remat_try_beam(tli_remat *r, uint64_t limit) {
     const tl_plan *best = tli_remat_best(r);
     tli_steps steps = tli_steps_of(&r->quiet);
@@ -35738,7 +35847,8 @@ static tl_result tli_remat_lower(tli_remat *r, uint64_t limit) {
     return !least || least->host_peak_bytes ? TL_OK : tli_remat_lower_plan(r, least, limit);
 }
 
-// Far above the bound the first plan leads nowhere: the one that keeps everything, lowered step by step, does.
+// A first plan of more than twice the bound is a bad one to begin with. The plan that keeps everything, lowered
+// step by step, is a better one.
 static int tli_remat_needs_descent(const tli_remat *r) {
     return tli_remat_best(r) && !tli_remat_is_within(r, 1);
 }
@@ -35843,8 +35953,8 @@ static tl_result tli_remat_ladder_window(tli_remat *r, uint64_t limit) {
 }
 
 #ifndef TL_NO_OFFLOAD
-// Search a plan with copies that costs less than the best so far, or where there is none within the budget, one
-// like that of the least bytes; least: one of the least budget.
+// Search a plan with copies that costs less than the best so far; where that is none, from the plan of the
+// least bytes on. least: 1 = search the plan of the least budget instead.
 static tl_result tli_remat_add_offload(tli_remat *r, int least, uint64_t limit) {
     const tl_plan *start = least ? NULL : tli_remat_best(r);
     tli_remat_input in = tli_remat_input_of(r, r->budget, limit);
@@ -35948,7 +36058,8 @@ static int tli_remat_watch_ladder(const tl_remat_progress *progress, void *user)
     return (r->watch.desc->progress)(&now, r->watch.desc->user);
 }
 
-// What climbs the ladder: of what r knows, nothing but the graph and the class of its plans. desc: scratch.
+// The planner that climbs the ladder. Of what r knows it gets the graph and the class of its plans, no budget
+// and no cost, and the bytes that are enough. desc: overwritten; lives as long as the result.
 static tli_remat tli_remat_ladder_of(tli_remat *r, const tli_bytes_alone *alone, tl_remat_pool *ladder,
                                      tl_remat_desc *desc) {
     tli_remat l;
@@ -35976,8 +36087,8 @@ static tli_remat tli_remat_ladder_of(tli_remat *r, const tli_bytes_alone *alone,
     return l;
 }
 
-// Copy steps of a plan for the graph with its costs, and measure them there. TL_ERROR_OVERFLOW: these are too
-// large.
+// Make a plan of the same steps for the caller's graph, and measure its costs there. TL_ERROR_OVERFLOW: they
+// are too large.
 static tl_result tli_remat_price(tli_remat *r, const tl_plan *from, tl_plan *plan) {
     tli_steps steps = tli_steps_of(&r->quiet);
     tl_result result;
@@ -36000,7 +36111,7 @@ static tl_result tli_remat_take_ladder(tli_remat *r, const tl_remat_pool *ladder
     tl_result result = TL_OK;
     tl_plan plan;
     int32_t i;
-    r->is_unpriced = 0;     // of the plans with copies, where these are allowed
+    r->is_unpriced = 0;     // the last ladder tells: with copies, where these are allowed
     for (i = 0; i < ladder->plan_count && !result; i++) {
         result = tli_remat_price(r, &ladder->plans[i], &plan);
         if (!result && !i && !r->alone) {
@@ -36109,7 +36220,7 @@ static int tli_remat_goes_on(const tli_remat *r, uint64_t cost) {
     return !r->is_default || tli_remat_best(r)->cost != cost || !tli_remat_is_within(r, TLI_REMAT_ENOUGH);
 }
 
-// Rounds get longer; a plan that is near the bound gets short ones as long as it gets cheaper.
+// Rounds get longer. By default a plan that is near the bound gets short ones as long as it gets cheaper.
 static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
     return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND : 2 * length;
 }
@@ -36215,8 +36326,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     return result;
 }
 
-// The bytes that what may be compressed takes at least; of an input that an output may overwrite, both take the
-// lesser.
+// Set the bytes of each tensor that may be compressed to those of its compressed copy. An output that may
+// overwrite an input gets the lesser bytes of both, and so does that input.
 static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
     const tl_graph *graph = r->graph;
     int32_t i, changed = 1;
@@ -36439,8 +36550,8 @@ static tl_result tli_remat_take_pool(tli_remat *r, tl_env *env, tl_remat_pool *g
         ? tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN)) : TL_OK;
 }
 
-// No plan takes less than the least budget that refusals name. The ladder is climbed until it leads as low as
-// the best plan. If it does not, its lowest plan is the answer; NULL = that does not fit.
+// No plan takes less than the least budget that refusals name. The ladder is climbed until it finds a plan of
+// as few bytes as the best. If it finds none, its lowest plan is the answer; NULL = that does not fit.
 static tl_result tli_remat_hold_least(tli_remat *r, const tl_plan **best) {
     tl_result result;
     if (r->watch.stopped) return TL_OK;
@@ -36502,7 +36613,8 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
     return r;
 }
 
-// Plan within a budget that was found before: the limits and the base of the desc are not read.
+// Plan within a budget that was found before: budget_bytes, host_budget_bytes and base_bytes of the desc are
+// not read, nor the capacities of its device. most_work: the work limit where the desc has none.
 static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                    uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
                                    tl_remat_report *report) {
@@ -36539,9 +36651,9 @@ static tl_result tli_plan_remat(tl_env *env, const tl_remat_desc *desc, const tl
     return tli_plan_remat_as(env, desc, budget, most_work, TLI_REMAT_HOLDS, plan, report);
 }
 
-// The plan of the fewest bytes that a refusal by tli_plan_remat names, with the work of the search for them
-// alone, at most so much; is_first: what its first parts find will do. The report is that of the refusal.
-// TL_ERROR_INFEASIBLE: they are known without a plan.
+// Make the plan of the least budget that a refusal by tli_plan_remat names, with the work of the search for it
+// alone, at most most_work. is_first: 1 = what the first parts of the ladder find is enough. The report is that
+// of the refusal. TL_ERROR_INFEASIBLE: the least budget is known, but its plan was not made.
 static tl_result tli_plan_remat_lowest(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        uint64_t most_work, int is_first, tl_plan *plan,
                                        tl_remat_report *report) {
@@ -36595,17 +36707,18 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 //
 // The least budget is the lowest arena of a few plans that are made in bytes alone: that of the least live
 // bytes, others of as many and of a little more, and with copies also those without. They depend on no budget
-// of the device and no cost. If none of their arenas fits, the lowest is what does. A plan whose arena is lower
-// still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks, what
-// is taken of all of them together is the arena, and places that no bank holds count as an arena that is too
-// large.
+// of the device and no cost. If none of their arenas fits, the error names the lowest. A plan whose arena is
+// lower still is no answer, so refusals hold for every call. Host copies have an arena of their own. In banks,
+// what is taken of all of them together is the arena, and places that no bank holds count as an arena that is
+// too large.
 //
 // All planners with a budget go this way: each gives a function that makes one plan of the rounded graph. Those
 // of chains and policies have few plans: theirs of the least bytes and of a little more are the last tries.
 
-#define TLI_ARENA_TURNS 6      // plans that are made at most, the last one beside
+#define TLI_ARENA_TURNS 6      // plans within the budget and within less, at most; then those of the least
 #define TLI_ARENA_CLOSE 32     // an arena exceeds a budget by little: by at most one part in so many
-#define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what its arena exceeds
+#define TLI_ARENA_ABOVE 4      // a plan above the least bytes: by one part in so many of what the arena of the
+                               // plan of the least bytes takes beyond these
 #define TLI_ARENA_POOL (UINT64_C(4) << 20)  // bytes of plans that are kept for the next ones
 #define TLI_ARENA_STEP_WORK UINT64_C(150)   // of a step of a plan that gets places, beside that of its layout
 #define TLI_ARENA_EFFORT 16    // times the work of places where those of the first plan do not fit,
@@ -36613,10 +36726,11 @@ TLI_IMPL int tl_parse_remat_form(const char *text, tl_remat_form *form) {
 
 typedef struct tli_arena_plan tli_arena_plan;
 
-// One plan of the rounded graph within a budget. TL_ERROR_INFEASIBLE: the report says what the least one takes.
+// One plan of the rounded graph within a budget. TL_ERROR_INFEASIBLE: the report says what the least one takes,
+// if that is known.
 typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report);
 
-// The error of a budget that the arena of the least plan exceeds, which the report of the desc tells.
+// Fail with the error of a budget that the arena of the least plan exceeds; what that takes is in a->report.
 typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
 
 typedef struct tli_arena_planner {
@@ -36642,12 +36756,13 @@ struct tli_arena_plan {
     uint64_t  alignment;
     uint64_t  place_work;       // of the places of each plan; 0 = the default
     uint64_t  block_bytes;      // of the blocks that cut the arenas; 0 = they are whole
-    int       is_trial;         // 1 = one plan of many: little work for the least budget, which binds nothing
+    int       is_trial;         // 1 = one plan of many: little work for the least budget, no plan is held to it
     int       is_stopped;       // 1 = progress asked to stop
     int       is_unplaced;      // 1 = no places in the banks were found for the plan
     uint64_t  live_bytes;       // of the plan, its sizes rounded up
     uint64_t  work, most_work;  // of the plans before; of the next one by default
-    uint64_t  work_end;         // of all plans and their places, where the caller gave a limit; else 0
+    uint64_t  work_end;         // of all plans and their places: a limit of the caller from TLI_LAYOUT_WORK on;
+                                // else 0
     tl_remat_pool own;          // of this call, where the caller gave no pool
     tl_plan   best;             // the best so far, while another is tried
     tl_plan  *plan;
@@ -36711,8 +36826,8 @@ static uint64_t tli_arena_left(const tli_arena_plan *a) {
     return a->work_end > a->work ? a->work_end - a->work : 0;
 }
 
-// Give the plan places in the banks of the desc, if it has some, or in one. Banks that hold none are no error
-// here.
+// Give the plan places. in_banks: 1 = in the banks of the desc, if it has some; 0 = in one bank. Where the
+// banks cannot hold the plan, is_unplaced is set, which is no error here.
 static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     tl_places_desc places;
     tl_places_report report;
@@ -36739,7 +36854,7 @@ static tl_result tli_arena_place(tli_arena_plan *a, int in_banks) {
     return a->is_unplaced ? TL_OK : result;
 }
 
-// One plan within a budget, with its places. TL_ERROR_INFEASIBLE: there is no plan.
+// One plan within a budget of live bytes, with its places. TL_ERROR_INFEASIBLE: no plan was found.
 static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tli_budget *budget,
                                tl_remat_report *report) {
     uint64_t asked = a->rounded.work_limit, left = tli_arena_left(a);
@@ -36766,7 +36881,7 @@ static int tli_arena_is_within(const tli_arena_plan *a, const tli_budget *budget
     return !a->is_unplaced && tli_fits_arenas(a->plan, budget);
 }
 
-// A pool is for one budget of the host.
+// Set the host budget of the next plan. A pool is for one host budget: with another, the plan is made without.
 static void tli_arena_lower_host(tli_arena_plan *a, tli_budget *within, uint64_t host_bytes) {
     if (host_bytes != within->host_bytes) a->rounded.pool = NULL;
     within->host_bytes = host_bytes;
@@ -36794,7 +36909,7 @@ static int tli_arena_lower(tli_arena_plan *a, const tli_budget *budget, tli_budg
     return 1;
 }
 
-// The arena of the plan at the least budget is too large, too: it is what would do.
+// The arena of the plan at the least budget is too large, too: its bytes are the least budget to name.
 static tl_result tli_arena_refuse(tli_arena_plan *a, const tli_budget *budget, const tl_remat_report *found) {
     tl_remat_report *report = a->report;
     report->least_budget_bytes = tli_add_base(budget, a->plan->arena_bytes);
@@ -36824,8 +36939,9 @@ static int tli_arena_is_better(const tli_arena_plan *a, const tli_budget *budget
     return tli_fits_arenas(a->plan, budget) && a->plan->cost < a->best.cost;
 }
 
-// The plan of the least bytes has an arena of more, or it fits but may be expensive: one of a little more. The
-// budget picks one, but it does not say what is tried.
+// Where the arena of the plan of the least bytes takes more than these, try one of a little more bytes, and
+// keep the better one for the budget: its arena may be lower, or it may cost less. What is tried does not
+// depend on the budget.
 static tl_result tli_arena_try_above(tli_arena_plan *a, const tli_budget *budget, const tli_budget *least) {
     tli_budget within = *least;
     tl_remat_report report;
@@ -36929,7 +37045,7 @@ static tl_result tli_make_first_remat(tli_arena_plan *a, const tli_budget *budge
     return tli_plan_remat_lowest(a->env, &a->rounded, budget, a->most_work, 1, a->plan, report);
 }
 
-// A plan that is too long to be kept is made where it is asked for.
+// The plan of the least live bytes. If only its bytes are known, because it may be long, it is made here.
 static tl_result tli_make_lowest_remat(tli_arena_plan *a, const tli_budget *budget, tl_remat_report *report) {
     tl_remat_report again;
     tli_budget within = *budget;
@@ -36962,7 +37078,7 @@ typedef struct tli_arena_lowest {
     int32_t  has_plan;              // 0 = the bytes are known without one
 } tli_arena_lowest;
 
-// Ask the caller's progress function, in the costs of the caller.
+// Ask the caller's progress function. It is told no costs: they are those of bytes alone.
 static int tli_arena_watch_least(const tl_remat_progress *progress, void *user) {
     tli_arena_plan *a = ((tli_arena_least *)user)->caller;
     tl_remat_progress now = *progress;
@@ -37036,8 +37152,8 @@ static int tli_arena_is_low(const tli_arena_lowest *lowest) {
     return lowest->bytes <= lowest->enough || lowest->bytes <= lowest->floor;
 }
 
-// Plans of the least live bytes as the first parts of the ladder find them, of the least, of as many made anew,
-// and of more: by parts of what the lowest arena exceeds these.
+// Try the plan of the least live bytes that the first parts of the ladder find, that of the least live bytes,
+// one of as many that is planned anew, and others of more: by parts of what the lowest arena takes beyond them.
 static tl_result tli_arena_sink_all(tli_arena_least *x, tli_arena_lowest *lowest) {
     static const uint8_t above[] = { 0, 128, 64, 192, 32, 224 };  // 256ths
     tli_budget within = tli_find_budget(0, x->host_bytes, 0, NULL, NULL, 0);
@@ -37126,7 +37242,7 @@ static tl_result tli_arena_keep(const tli_arena_plan *a, const tli_arena_lowest 
     return TL_OK;
 }
 
-// The same with all that the call may do: its plans may also be without copies.
+// Find the lowest arena of the plans that the call may make: where it allows copies, also of those without.
 static tl_result tli_arena_find_lowest(tli_arena_plan *a, const tli_budget *budget, uint64_t enough,
                                        tli_arena_lowest *lowest) {
     tl_result result;
@@ -37202,7 +37318,7 @@ static tl_result tli_arena_refuse_banks(tli_arena_plan *a, const tli_budget *bud
     result = tli_arena_try(a, a->planner->make_lowest, &within, &found);
     if (result) return result;
     holds = a->live_bytes <= budget->bytes && !budget->is_over;
-    result = tli_arena_place(a, holds);     // or the bytes that one would do with
+    result = tli_arena_place(a, holds);     // or in one bank, to name what it takes there
     if (holds || result) return tli_arena_drop(a, holds ? TL_ERROR_INFEASIBLE : result);
     return tli_arena_refuse(a, budget, &found);
 }
@@ -37222,8 +37338,8 @@ static tl_result tli_arena_seed_lowest(tli_arena_plan *a, const tl_plan *from) {
     return result;
 }
 
-// The lowest plan fits, with the costs of the graph. From it, cheaper ones are searched within the budget, then
-// within its own bytes.
+// The lowest plan fits. It gets the costs of the graph, and from it cheaper ones are searched within the budget
+// or, where none is found, within its own bytes.
 static tl_result tli_arena_rise(tli_arena_plan *a, const tli_budget *budget, tli_arena_lowest *lowest) {
     tli_budget within = *budget;
     tl_remat_report report;
@@ -37305,7 +37421,8 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
         return a->desc && !a->is_trial ? tli_arena_hold_least(a, budget, TL_OK, &first) : TL_OK;
     tli_arena_hurry(a);
     if (!result) result = tli_arena_search(a, budget);
-    if (result == TL_ERROR_OVERFLOW && a->desc) result = TL_ERROR_INFEASIBLE;   // of bytes it may be none
+    // Costs that are too large do not rule out a plan of the least budget, which is searched in bytes alone.
+    if (result == TL_ERROR_OVERFLOW && a->desc) result = TL_ERROR_INFEASIBLE;
     if (result && result != TL_ERROR_INFEASIBLE) return result;
     if (a->desc && (result || !a->is_trial)) return tli_arena_hold_least(a, budget, result, &first);
     if (!result) return result;
@@ -37314,7 +37431,7 @@ static tl_result tli_arena_run(tli_arena_plan *a, const tli_budget *budget) {
     return tli_arena_end(a, budget, &first);
 }
 
-// Set what the report says of a plan that was not the first one, and the bound.
+// Set what the report says of the plan that is the answer. bound: of any plan, from the report of the first.
 static void tli_arena_report(tl_plan *plan, tl_remat_report *report, uint64_t bound) {
     report->cost = plan->cost;
     report->bound_cost = bound < plan->cost ? bound : plan->cost;
@@ -37327,7 +37444,7 @@ static void tli_arena_report(tl_plan *plan, tl_remat_report *report, uint64_t bo
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
-// Blocks hold each allocation that a plan of the graph may make, whatever is dropped.
+// Check that a block holds each allocation that a plan of the graph may make, whatever is dropped.
 static tl_result tli_check_graph_cut(tl_env *env, tli_function function, const tl_graph *graph,
                                      int inference, uint64_t block_bytes, uint64_t alignment) {
     uint64_t cut = block_bytes & ~(alignment - 1), largest = 0;
@@ -37563,7 +37680,7 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
 typedef struct tli_order_item {
     uint64_t bytes;
     int32_t  maker;                     // call
-    int32_t  first_reader, end_reader;  // calls; each once
+    int32_t  first_reader, end_reader;  // in readers[]: the calls that read it, each once
     int32_t  tensor;                    // dropped by a step after the last reader; -1 = none: no step frees it
     int32_t  stays;                     // 1 = a result: live at the end
 } tli_order_item;
@@ -37571,9 +37688,11 @@ typedef struct tli_order_item {
 typedef struct tli_order_call {
     int32_t  node, is_backward;
     int32_t  first_item, end_item;      // that it makes
-    int32_t  first_read, end_read;      // items; each once
+    int32_t  first_read, end_read;      // in reads[]: the items that it reads, each once
     int32_t  over;                      // the item that it may overwrite; -1 = none
-    int32_t  before[2], after[2];       // backwards: the one before and its own forward; the reverse; -1 = none
+    // before: of a backward, the backward before it and its own forward. after: the next backward, and of a
+    // forward its backward. -1 = none
+    int32_t  before[2], after[2];
     uint64_t made_bytes, work_bytes;    // of its items; freed at its end
 } tli_order_call;
 
@@ -37617,7 +37736,7 @@ static void tli_order_add_read(tli_order *o, int32_t call, int32_t item) {
     if (item < 0 || o->mark[item] == call + 1) return;
     o->mark[item] = call + 1;
     o->reads[o->read_count++] = item;
-    o->items[item].end_reader++;        // a number until tli_order_list_readers
+    o->items[item].end_reader++;        // their count until tli_order_list_readers
 }
 
 static int32_t tli_order_add_call(tli_order *o, int32_t id, int is_backward, uint64_t work_bytes) {
@@ -37823,7 +37942,7 @@ typedef struct tli_order_window {
     int32_t   *before, *first_before;   // [count + 1] calls here that run before it, by call
     int32_t   *after, *first_after;     // [count + 1]
     int32_t   *over;                    // [count] item here that it may overwrite; -1 = none
-    uint64_t  *takes, *keeps, *stays;   // [count] during the call; of it after the call; of it after the window
+    uint64_t  *takes, *keeps, *stays;   // [count] bytes that it adds: while it runs, after it, after the window
     int32_t   *best;                    // [count] the order found
     uint64_t   best_peak, bound;
     int32_t    item_count;
@@ -37998,7 +38117,7 @@ static void tli_order_take_window(tli_order_window *w) {
 // the cap is a lower bound at any time.
 //
 // Most states have one safe move, and then no other is tried. Say that after S the calls a1, a2, .., ak can
-// run, each of them reading what the one before it makes, that none of them takes more than the cap, and that
+// run, each of them only after the one before it, that none of them takes more than the cap, and that
 // live(S + a1 .. ak) <= live(S), but live(S + a1 .. aj) > live(S) for j < k. Then, if any order from S on
 // keeps the cap, one that begins with a1 .. ak does. Proof: let A = {a1 .. ak} and P the calls that such an
 // order runs up to any point. An item is live if its maker has run and one of its readers has not, so live(X
@@ -38012,7 +38131,7 @@ static void tli_order_take_window(tli_order_window *w) {
 // much as it leaves.
 
 #define TLI_ORDER_STATES (1 << 20)          // of a search at most,
-#define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many entries of the heap
+#define TLI_ORDER_MEMORY (32 << 20)         // in so many bytes at most; as many for the heap
 #define TLI_ORDER_CHAIN 16                  // calls of a safe move at most
 
 typedef struct tli_order_state {
@@ -38034,7 +38153,7 @@ typedef struct tli_order_search {
     tli_order_parked *heap;   int32_t heap_count, heap_capacity;
     uint64_t  *now;                         // [words] the state that is looked at
     int32_t   *ready, ready_count;          // [count]
-    int32_t    top, base;                   // of the stack, linked; below the states of this turn; -1 = empty
+    int32_t    top, base;                   // of the linked stack; the state below this turn's; -1 = none
     int32_t   *heads;                       // [count + 1] of the beam, by rank
     int32_t    width;                       // of the beam; 0 = no beam
     uint64_t   work_end;
@@ -38241,7 +38360,8 @@ static void tli_order_go(tli_order_search *s, uint64_t live, int32_t parent, int
     *at = state;
 }
 
-// The call that goes on from call i: it reads what i makes, can run now, and leaves least. -1 = none.
+// The call that goes on from call i: of those that must follow it and can run now, within the cap, the one that
+// leaves the fewest bytes. -1 = none.
 static int32_t tli_order_find_next(tli_order_search *s, int32_t i, uint64_t live, uint64_t *after) {
     const tli_order_window *w = s->w;
     int32_t k, best = -1;
@@ -38407,7 +38527,7 @@ static void tli_order_keep(tli_order_search *s, tli_order_window *w, int32_t sta
 
 typedef struct tli_order_greedy {
     tli_order *o;
-    int32_t   *missing;         // [calls] calls before it that have not run
+    int32_t   *missing;         // [calls] what it waits for: items that it reads, and calls before it
     int32_t   *ready, ready_count;
     int32_t   *order;           // [calls] to be filled
     uint64_t   live, peak;
@@ -38513,8 +38633,8 @@ typedef struct tli_order_segments {
     int32_t *ends;              // [calls] 1 = a segment ends here
 } tli_order_segments;
 
-// The first call of those after a call in the listing that must run after it; the last one of those before
-// it. -1 = none.
+// after: 1 = the first call of the listing that must run after this one; 0 = the last that must run before it.
+// -1 = none.
 static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     const tli_order_call *c = &o->calls[call];
     int32_t k, m, best = -1;
@@ -38530,8 +38650,9 @@ static int32_t tli_order_nearest(const tli_order *o, int32_t call, int after) {
     return best;
 }
 
-// Find the calls that all others are before or after. Every call before one of them has one of the calls up
-// to it to run after it, every call after it one from it on to run before it: that leads from each to it.
+// Find the calls before or after which every other one runs in any order. Call c is one of them if each call
+// that is listed before it must be followed by one that is listed up to c, and each that is listed after it
+// must follow one from c on: such steps lead from every call to c.
 static void tli_order_find_ends(const tli_order *o, tli_order_segments *s) {
     int32_t i, nearest, most = -1, least = o->call_count;
     for (i = 0; i < o->call_count; i++) {
@@ -38669,7 +38790,7 @@ static uint64_t tli_order_find_floor(const tli_order_window *w) {
 #define TLI_ORDER_BEAMS 12      // caps that are tried at most
 #define TLI_ORDER_WIDEST 512    // states of one rank
 #define TLI_ORDER_EFFORT 40000  // work for each call of a window at most
-#define TLI_ORDER_ROUND 4000    // work for each call of the first round
+#define TLI_ORDER_ROUND 4000    // work of the first round for each call
 
 // Bisect the cap between the bound and the peak, under which a beam still finds an order.
 static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t least) {
@@ -38687,8 +38808,9 @@ static void tli_order_bisect(tli_order_search *s, tli_order_window *w, uint64_t 
     }
 }
 
-// Look for an order of a window that takes less than `limit`, and never less than the floor: exactly, then with
-// beams. Returns 1 where one was found and taken; *bound: no order of the window takes less.
+// Look for an order of a window that takes less than the present one, down to the floor: exactly, then with
+// beams. Returns 1 where one was found and taken. *bound: at least the floor; where it
+// is higher, no order of the window takes less.
 static int tli_order_improve(tli_order *o, tli_order_window *w, uint64_t floor, uint64_t work,
                              uint64_t *bound) {
     tli_order_search s;
@@ -38736,8 +38858,8 @@ static int tli_order_retry(tli_order *o, int32_t first, int32_t count, uint64_t 
     return helped;
 }
 
-// Order windows around the first place that reaches the peak of a segment, until none helps. Each one that
-// does has fewer such places.
+// Order windows around the first place that reaches the peak of a segment, until none helps. After one that
+// does, fewer places reach that peak.
 static void tli_order_lower_peaks(tli_order *o, const tli_order_segment *segment, uint64_t work_end) {
     static const int32_t sizes[] = { 24, 64, 192, 512, TLI_ORDER_WHOLE };
     int32_t turn = 0, at, end = segment->first + segment->count;    // three windows of each size
@@ -39311,7 +39433,7 @@ TLI_IMPL tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *
     return TL_OK;
 }
 
-// Split a finite value > 0 into a mantissa of exactly 24 bits and the power of two that is returned.
+// Split a finite value > 0 into a mantissa of exactly 24 bits and the exponent of two that is returned.
 static int32_t tli_split_positive(float value, uint64_t *mantissa) {
     uint32_t bits = tli_bits_of_f32(value);
     int32_t exponent = (int32_t)(bits >> 23) - 150;
@@ -39550,7 +39672,7 @@ TLI_IMPL tl_result tl_measure_format_noise(tl_env *env, tl_format format, const 
 
 #define TLI_OBSERVED_LIMIT ((uint64_t)1 << 48)  // values per channel, so that sums over bins fit 128 bits
 #define TLI_SQUARE_LIMBS 20                     // limbs of 32 bits from 2^-298 up hold any sum of 2^48 squares
-#define TLI_CLIP_COUNT 200                      // ranges that mse tries
+#define TLI_CLIP_COUNT 200                      // ranges that mse tries in a pass; affine takes three passes
 
 typedef struct tli_channel {
     float    least, most;             // of all values; valid if batch_count > 0
@@ -39959,9 +40081,9 @@ static tli_u128 tli_scale_u128(tli_u128 a, uint64_t factor) {
     return product;
 }
 
-// Sum of squared errors over the values of one sign, spread evenly over their bins, times 3, in cubed units of
-// the clip. The integral of the squared error from 0 to t, times 3, is 2 r spacing^3 + d^3, where r is the
-// integer that t rounds to and d the distance from t to it. The sum stays below 2^127: spacing <= 2^14,
+// Sum of squared errors over the values of one sign, spread evenly over their bins, times 3 bin widths, in
+// cubed units of the clip. The integral of the squared error from 0 to t, times 3, is 2 r spacing^3 + d^3,
+// where r is the integer that t rounds to and d = t - 2 r spacing. The sum stays below 2^127: spacing <= 2^14,
 // steps <= 2^16, 2^13 bins, 2^48 values.
 static tli_u128 tli_find_clip_error(const tli_histogram *h, const tli_clip *clip, int32_t sign) {
     const int64_t space = clip->spacing, bin = 2 * (int64_t)clip->steps, cube = space * space * space;
@@ -40197,7 +40319,7 @@ TLI_IMPL tl_result tl_find_observed_quantization(const tl_observer *observer, in
 
 // -- observers: noise from histograms --
 
-// The quantised value that a magnitude rounds to, at most `last`.
+// The number of quantisation steps that a magnitude rounds to, at most `last`.
 static double tli_find_level(double magnitude, double scale, int32_t last) {
     double level = magnitude / scale + 0.5;
     return level >= last ? last : (double)(int64_t)level;
@@ -40782,7 +40904,7 @@ static uint64_t tli_choice_least_limited(const tli_choice *x, int32_t node) {
     return least;
 }
 
-// Find the slack: what remains of the limit for one node if all others have their least limited quantity.
+// Find the slack: what remains of the limit if all nodes have their least limited quantity.
 static void tli_choice_find_slack(tli_choice *x) {
     uint64_t sum = 0;
     int32_t i;
@@ -42036,7 +42158,7 @@ static int tli_choice_init_dual(tli_choice_dual *d, tli_choice *x) {
     return d->first_slot && d->ranks && d->order && tli_choice_rank_variables(d) && tli_choice_add_slots(d);
 }
 
-// Divide the sums of each variable evenly among its slots.
+// Divide the sums of each variable evenly among its slots; tables of one variable count in its first slot.
 static void tli_choice_share_out(tli_choice_dual *d) {
     const tli_choice *x = d->x;
     int32_t i, k, s;
@@ -42300,7 +42422,7 @@ static int64_t tli_choice_mix_change(const tli_choice *x, const tli_choice_chang
 }
 
 // Whether a change improves the choice: its weighted sum or, with `within`, its value within the limit. *gain =
-// by how much. Fewer forbidden conversions improve any choice.
+// by how much. Fewer forbidden conversions improve any choice, but with `within` their number must not change.
 static int tli_choice_is_gain(const tli_choice_local *l, const tli_choice_change *c, int within,
                               int64_t *gain) {
     const tli_choice *x = l->x;
@@ -42391,7 +42513,8 @@ static void tli_choice_repair(tli_choice_local *l) {
     }
 }
 
-// Turn the picks of a sweep into a choice within the limit. Returns the choice before it was repaired.
+// Turn the picks of a sweep into a choice, improve it, and keep it if it is the best within the limit. repair:
+// 1 = reduce it to the limit first. Returns the choice before that.
 static tli_choice_point tli_choice_round(tli_choice_local *l, int repair) {
     tli_choice *x = l->x;
     tli_choice_point point;
@@ -42689,7 +42812,8 @@ static int tli_choice_polish(tli_choice_tree *t, tli_choice *y, tli_choice_dual 
     return ready ? 0 : -1;
 }
 
-// Bound the part by chains. Returns 1 = closed or divided, 0 = states were removed, -1 = no memory.
+// Bound the part by chains. Returns 1 = closed or divided, 0 = states were removed or the choice was polished:
+// visit it again, -1 = no memory.
 static int tli_choice_narrow_part(tli_choice_tree *t, tli_choice *y, tli_choice_dual *d) {
     uint64_t *excess, bound;
     int32_t count;
@@ -43015,8 +43139,8 @@ static void tli_choice_drop_point(tli_choice_points *f, int32_t at) {
     }
 }
 
-// Insert the schemes at hand as a point, in the place of those that are no better in loss and in cost. Returns 0 =
-// no room, or another point is no worse.
+// Insert the schemes at hand as a point, in the place of those that are no better in loss and in cost. Returns
+// 0 = no room, or another point is no worse.
 static int tli_choice_add_point(tli_choice_points *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;
@@ -43061,7 +43185,8 @@ static int tli_choice_pick_points(tli_choice_points *f) {
     return 1;
 }
 
-// Find every point, by lists without a limit. Returns 1 = done, 0 = no memory, -1 = too many points.
+// Find every point, by lists without a limit. Returns 1 = done, 0 = no memory, -1 = too many points or too much
+// work.
 static int tli_choice_list_front(tli_choice_points *f) {
     tli_choice *x = f->x;
     int32_t root = (int32_t)x->row_count - 1, i, count;
@@ -43251,7 +43376,7 @@ static tl_result tli_choice_find_front(tli_choice *x, int32_t point_limit, tli_c
 // overwritten; release it with tli_free_choice_front. If the front has more than point_limit points (0 =
 // 256), or the work does not suffice for all, at most this many are selected, including the least loss and
 // the least cost: points at equal distances in cost, or corners of the convex hull where the cost falls most.
-// Their bounds equal their costs unless the graph is too wide for lists.
+// Where lists can solve the graph, their bounds equal their costs but for rounding, unless the work ends first.
 //
 // Errors:  those of tli_plan_choice. *front is all zero then.
 static tl_result tli_plan_choice_front(tl_env *env, const tli_choice_desc *desc, int32_t point_limit,
@@ -43577,7 +43702,7 @@ static uint64_t tli_divide_shifted(uint64_t a, int32_t shift, uint64_t b, int up
     return whole + (uint64_t)(up && rest && whole != UINT64_MAX);
 }
 
-// Split a finite value > 0 into a mantissa and the power of two that is returned.
+// Split a finite value > 0 into a mantissa and the exponent of two that is returned.
 static int32_t tli_split_f64(double value, uint64_t *mantissa) {
     uint64_t bits = tli_bits_of_f64(value);
     int32_t biased = (int32_t)(bits >> 52 & 0x7ff);
@@ -43663,10 +43788,10 @@ static int tli_is_unlimited(double limit) { return !tli_is_amount(limit); }
 // follow choose by the criterion, and make a plan of the choice.
 
 #define TLI_LOSS_BITS 40          // the loss limit is 2^40 units
-#define TLI_STRICT_TURNS 16       // choices below one that loses a little too much, before whole units
-#define TLI_LOSS_SUM_BITS 12      // a unit is 2^12 roundings of a sum of doubles, or more
+#define TLI_STRICT_TURNS 16       // turns of tli_pick_strictly below the loss of the last choice
+#define TLI_LOSS_SUM_BITS 12      // adding 2^12 doubles rounds by at most one unit
 #define TLI_EXACT_NODES 256       // most nodes of a graph whose runners-up are choices of the whole graph
-#define TLI_EXTRA_WORK  50000000  // for all runners-up, and for the least loss among choices of equal cost
+#define TLI_EXTRA_WORK  50000000  // steps for all runners-up, and for each choice among those of equal cost
 #define TLI_PRECISION_COST_BITS 60
 
 typedef struct tli_precision {
@@ -44450,8 +44575,8 @@ static void tli_big_multiply(tli_big *a, uint64_t factor) {
     tli_big_add(a, &high);
 }
 
-// weight / most, in units of 2^-32, x distance x axis, exactly. Comparing distance / length of its own axis
-// is the same as comparing distance x length of the other axis.
+// weight / most, rounded down to units of 2^-32, x distance x axis, without overflow. Comparing distance /
+// length of its own axis is the same as comparing distance x length of the other axis.
 static tli_big tli_weigh(double weight, double most, uint64_t distance, uint64_t axis) {
     tli_big value;
     tli_big_set(&value, tli_divide_f64(weight, 32, most, 0));
@@ -45096,8 +45221,8 @@ static tl_result tli_try_least_loss(tli_precision *p, tli_pick *pick, tl_precisi
     return plan->measured_loss <= p->desc.loss_limit ? TL_OK : tli_fail_measured(p, plan->measured_loss);
 }
 
-// The choice at hand loses more than the limit, by less than its units tell: choose again below it, and at last
-// within whole units.
+// The choice at hand is within loss_units but loses more than the limit: choose again below its loss, for
+// TLI_STRICT_TURNS turns, and then within the limit in whole units.
 static tl_result tli_pick_strictly(tli_precision *p, tli_pick *pick) {
     uint64_t strict = tli_find_strict_units(p);
     int turns = TLI_STRICT_TURNS;
@@ -45323,10 +45448,10 @@ typedef struct tli_apply {
     int32_t         *tensors;   // [old tensors x formats] tensor of the new graph; -1 = not made yet
     uint8_t         *wants;     // [old tensors x formats] TLI_WANT_ bits
     uint8_t         *is_read;   // [old tensors] some node reads it
-    uint32_t        *names;     // [name_count] nodes and views of the old graph, by name
+    uint32_t        *names;     // [2 name_count] nodes and views of the old graph, sorted by name; then scratch
     uint32_t         name_count;
     tl_tensor       *inputs;    // [old inputs] inputs of the node being made
-    uint64_t        *bytes;     // [old tensors] bytes of its outputs
+    uint64_t        *bytes;     // [old tensors] bytes of the outputs of that node
     int32_t         *nodes, *new_nodes;      // the arrays of the result
     uint8_t         *formats, *schemes;
     tl_quantization *quantizations;
@@ -45414,7 +45539,7 @@ static uint64_t tli_find_wants(tli_apply *a) {
 // -- apply: costs --
 
 // cost / speedup, rounded to the nearest integer, so that a speed-up computed as a quotient of costs gives the
-// cost again. Returns 0 if it does not fit 64 bits.
+// cost again. Returns 0 if that is 2^63 or more; a speed-up of 1 keeps every cost.
 static int tli_speed_up(uint64_t cost, double speedup, uint64_t *quick) {
     uint64_t mantissa, twice;
     int32_t exponent;
@@ -45725,7 +45850,7 @@ typedef struct tli_estimate {
     const tl_estimate_sensitivity_desc *desc;
     const tl_graph  *graph;
     tl_observer    **observers;   // [tensor_count] NULL = no numbers
-    tl_quantization *narrow, *wide;  // [tensor_count]
+    tl_quantization *narrow, *wide;  // [tensor_count] of tensors in i8; in i16
     double          *tensor_sums;    // [tensor_count x formats] of g^2 e^2 over all batches
     double          *weight_sums;    // [node_count x schemes]
 } tli_estimate;
@@ -45836,7 +45961,7 @@ static float tli_round_by(const tl_quantization *q, float value) {
     return tli_dequantize_integer(q, tli_clamp_integer(q, tli_quantize_freely(q, value)));
 }
 
-// Sum of squared gradients x squared errors of a sample in a format; q: of integers.
+// Sum of squared gradients x squared errors of a sample in a format. q is read for i8 and i16 alone.
 static double tli_sum_noise(const tl_sample *sample, tl_format format, const tl_quantization *q) {
     int is_half = format == TL_FORMAT_F16 || format == TL_FORMAT_BF16, clipped;
     double sum = 0;
@@ -45856,7 +45981,7 @@ static tl_result tli_find_weight_ranges(const tli_estimate *e, const tl_sample *
     uint64_t inner = weights->inner_count ? weights->inner_count : 1, i;
     tl_result result = TL_OK;
     int32_t c;
-    for (i = 0; i < weights->count; i++) {  // scale: first the largest magnitude
+    for (i = 0; i < weights->count; i++) {  // scale holds the largest magnitude until the quantisation is found
         float size = weights->values[i] < 0 ? -weights->values[i] : weights->values[i];
         tl_quantization *of = &q[i / inner % (uint64_t)channels];
         if (size > of->scale) of->scale = size;
@@ -45866,7 +45991,8 @@ static tl_result tli_find_weight_ranges(const tli_estimate *e, const tl_sample *
     return result;
 }
 
-// The same of weights as integers, with a scale for each channel or for all of them.
+// Add to *sum the squared gradients x squared errors of weights as integers of -high .. high, with a scale for
+// each channel or one for all of them.
 static tl_result tli_sum_weight_noise(const tli_estimate *e, const tl_sample *weights, int per_channel,
                                       int32_t high, double *sum) {
     int32_t channels = per_channel && weights->channel_count ? weights->channel_count : 1;
@@ -46114,8 +46240,8 @@ static uint64_t tli_find_lower_quartile(uint64_t *samples, int32_t count) {
     return samples[(count - 1) / 4];
 }
 
-// Time all of one kind, by turns: the schemes of a node, or the formats of a tensor. costs: ns of
-// one call; those of bits that are not set stay as they are.
+// Time the schemes of a node or, with `converts`, the formats of a tensor by turns: those in `bits`. costs: ns
+// of one call, rounded up; those of schemes and formats that are not in `bits` stay as they are.
 static tl_result tli_take_turns(const tli_timing *t, int32_t id, uint32_t bits, int32_t kinds, int converts,
                                 uint64_t *costs) {
     uint64_t samples[TL_SCHEME_COUNT][TLI_MOST_TURNS], ns;
@@ -46159,8 +46285,8 @@ static uint64_t tli_find_rate(uint64_t bytes, uint64_t ns) {
     return rate < 1e18 ? (uint64_t)rate : UINT64_C(1000000000000000000);
 }
 
-// There and back of all tensors: integers as memory traffic, 16-bit floats by their side in f32, as
-// tli_price_conversion counts them.
+// Time conversions of all tensors but graph inputs to a format and back, and find the two rates of the device:
+// i8 and i16 by all bytes read and written, f16 by the bytes in f32 alone, as tli_price_conversion counts them.
 static tl_result tli_time_conversions(tli_timing *t, tl_device *device) {
     static const uint32_t bits = TLI_BIT(TL_FORMAT_F16) | TLI_BIT(TL_FORMAT_I16) | TLI_BIT(TL_FORMAT_I8);
     uint64_t costs[TL_FORMAT_COUNT], bytes[2] = { 0, 0 }, ns[2] = { 0, 0 };
@@ -46214,7 +46340,7 @@ static double tli_round_speedup(double ratio) {
     return ratio < 0.001 || ratio > 1e9 ? ratio : (double)(uint64_t)(ratio * 10000 + 0.5) / 10000;
 }
 
-// Fill a row from all nodes of its op and size: elements are in least_elements.
+// Fill a row from all nodes of its op and size; its least_elements are this size, the elements of output 0.
 static void tli_fill_row(const tli_timing *t, tl_precision_profile *row, const tl_precision_profile *known) {
     uint64_t base[TL_SCHEME_COUNT], narrow[TL_SCHEME_COUNT];
     uint32_t unknown = 0;
@@ -46385,7 +46511,8 @@ TLI_IMPL void tl_free_measured_profiles(tl_env *env, tl_measured_profiles *measu
 
 // -- text --
 //
-// Names and parsers of the enums of this section; a plan as a table, as JSON, and a node as a sentence.
+// Names of criteria, objectives and sources of speeds; profiles and speeds as text; a plan as a table, as JSON,
+// and a node as a sentence.
 
 static const char *const tli_criterion_names[] = { TL_CRITERIA(TLI_NAME) };
 static const char *const tli_objective_names[] = { TL_PRECISION_OBJECTIVES(TLI_NAME) };
@@ -46566,7 +46693,7 @@ static void tli_put_share(tli_writer *w, double ratio) {
     tli_put(w, " %");
 }
 
-// Whether a proof rests on times that no one measured.
+// Whether a proof rests on assumed times: those of a table that names no machine.
 static int tli_is_assumed(const tl_precision_plan *plan) {
     return plan->objective == TL_OBJECTIVE_TIME && plan->speeds.counts[TL_SPEED_ASSUMED] > 0;
 }
@@ -46910,17 +47037,17 @@ typedef struct tli_partition {
     int32_t  is_wide;               // 1 = states have a d
     int32_t  place_count;           // places are 0 .. place_count; places[place_count] is unit_count
     int32_t *places;                // [place_count + 1] first unit after each
-    int32_t  ranks_differ, slowest, fastest;    // of the ranks, which may be 0
+    int32_t  ranks_differ, slowest, fastest;    // 1 = in speed or budget; indices in desc->ranks, or 0
     uint64_t multiplier;
     uint64_t *cost, *activation, *parameters;   // [unit_count + 1] sums of the units before
-    uint64_t *transfer;             // [unit_count + 1] what crosses before a unit takes
+    uint64_t *transfer;             // [unit_count + 1] ns of what crosses a cut before a unit, both ways
     tli_cut_state *states;
     tli_cut_memo *memos;            // grown
     int32_t  memo_count, memo_capacity;
     uint64_t time_limit;            // no time of measure is above: sums then fit 64 bits
     uint64_t work, work_end;        // stages looked at; where that is too much
-    int      is_over;               // 1 = it was
-    tl_result result;               // of measure, or no memory: planning has ended
+    int      is_over;               // 1 = work has passed work_end
+    tl_result result;               // not TL_OK = planning has ended with this error
 } tli_partition;
 
 static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_t place) {
@@ -46930,7 +47057,7 @@ static size_t tli_cut_index(const tli_partition *p, int32_t k, int32_t d, int32_
 
 static int tli_cut_has_ended(const tli_partition *p) { return p->result || p->is_over; }
 
-// ceil(c * numerator / denominator); the product fits, which tli_partition_check_sums saw to.
+// ceil(cost * numerator / denominator). That the product fits is up to tli_partition_fits and tli_place_sum.
 static uint64_t tli_scale_cost(uint64_t cost, uint64_t numerator, uint64_t denominator) {
     return numerator == denominator ? cost : (cost * numerator + denominator - 1) / denominator;
 }
@@ -47082,7 +47209,8 @@ static int tli_cut_cell_of(tli_partition *p, const tli_cut_level *level, int32_t
 
 // -- partition: all stages --
 
-// What a partition is worth whose first stage is this one; UINT64_MAX = nothing: it may not be used.
+// The value that the goal minimises, of a partition whose first stage is this one; rest: that of its other
+// stages. UINT64_MAX = a time or transfer of the stage is above the limit of the goal sum.
 static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint64_t rest, uint64_t limit) {
     uint64_t largest = tli_larger_u64(cell->time, tli_larger_u64(cell->arrive, cell->leave));
     if (goal == TLI_CUT_BYTES) return tli_larger_u64(cell->bytes, rest);
@@ -47090,8 +47218,8 @@ static uint64_t tli_cut_value(tli_cut_goal goal, const tli_cut_cell *cell, uint6
     return largest > limit ? UINT64_MAX : cell->time + cell->leave + rest;
 }
 
-// Find the best end of a first stage on the ranks of a level. Sums grow with the end, so those beyond one that
-// is too large need no look; what measure says may not.
+// Find the best end of a first stage on the ranks of a level. Sums over units grow with the end, so no end
+// beyond one that is too large needs a look. What measure says need not grow, so there all ends are looked at.
 static void tli_cut_first_stage(tli_partition *p, const tli_cut_level *level, tli_cut_goal goal, uint64_t limit,
                                 int32_t i, const tli_cut_state *rests, tli_cut_state *best) {
     int32_t j;
@@ -47133,8 +47261,8 @@ static void tli_cut_fill(tli_partition *p, tli_cut_goal goal, uint64_t limit, in
     }
 }
 
-// Solve for one goal; limit is the largest time or transfer of the goal sum. Says which number of stages is
-// best. UINT64_MAX = there is no way, or planning or the work has ended.
+// Find the least value of a goal, and the number of stages that has it. limit: the largest time and transfer
+// that the goal sum allows. UINT64_MAX = there is no way, or planning or the work has ended.
 static uint64_t tli_cut_solve(tli_partition *p, tli_cut_goal goal, uint64_t limit, int32_t *best_k) {
     int32_t k, d, i;
     uint64_t best = UINT64_MAX, value;
@@ -47226,10 +47354,11 @@ static void tli_cut_offer(const tli_partition *p, tl_partition *found, tl_partit
     *found = swap;
 }
 
-// The least sum + (m - 1) * largest; best has the least bottleneck. Least sums are found for lower and lower
-// limits of the largest time. Each is the least of all partitions below its limit, so once it is too large with
-// the least bottleneck, no further partition is better. The bound of best is raised to what is proven. At first
-// that is a bottleneck which is in no sum: what arrives on one rank from a stage with replicas.
+// Find the least sum + (m - 1) * largest. At first best has the least bottleneck. Least sums are found for
+// lower and lower limits of the largest time or transfer. Each is the least of all partitions within its limit,
+// so once it is too large even with the least bottleneck, no further partition is better: bound is this total.
+// It begins with the least bottleneck / replica_limit as the sum, not with the whole: a bottleneck may be what
+// arrives on one rank from a stage with replicas, and sums divide that by the replicas of the sender.
 static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partition *best) {
     uint64_t limit = best->bottleneck_ns, rest = (uint64_t)(p->desc->micro_batch_count - 1) * limit;
     uint64_t sum, bound = tli_divide_up(limit, (uint64_t)p->replica_limit) + rest;
@@ -47243,7 +47372,7 @@ static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partiti
         sum = tli_cut_solve(p, TLI_CUT_SUM, limit, &k);
         if (tli_cut_has_ended(p)) break;
         tli_cut_trace(p, k, found);
-        limit = found->bottleneck_ns - 1;   // not below the least one: there the sum and rest end the search
+        limit = found->bottleneck_ns - 1;   // unused after the least bottleneck: bound is its total then
         bound = sum + rest;
         tli_cut_offer(p, found, best);
     }
@@ -47252,7 +47381,7 @@ static void tli_cut_find_total(tli_partition *p, tl_partition *found, tl_partiti
     best->bound_ns = bound < best->value_ns ? bound : best->value_ns;
 }
 
-// A bound that holds for cuts at every unit, and for sums over units.
+// Set bound_ns to one that holds for cuts at every unit; 0 with measure, of which no bound is known.
 static void tli_cut_relax(const tli_partition *p, tl_partition *partition) {
     const tl_partition_desc *desc = p->desc;
     const tl_rank *fastest = desc->ranks ? &desc->ranks[p->fastest] : NULL;
@@ -47814,7 +47943,7 @@ static int tli_find_exchange(const tl_link *link, int32_t zero_stage, uint64_t g
            tli_mul_u64(bytes, count - 1, sent);
 }
 
-// 0 = a sum does not fit 62 bits.
+// Find what `count` replicas take. 0 = bytes or time do not fit 62 bits.
 static int tli_replicas_fill(const tl_replicas_desc *desc, uint64_t count, tl_replicas *r) {
     uint64_t optimizer = desc->optimizer_bytes, gradients = desc->gradient_bytes, most = UINT64_C(1) << 62;
     r->replica_count = (int32_t)count;
@@ -48013,8 +48142,9 @@ static void tli_place_greedily(tli_assign *p) {
     if (node == p->node_count) tli_place_offer(p, p->trial);
 }
 
-// The largest nodes first, each to the rank with the least bytes, by budgets in the first round, then as if
-// there were none. Returns the bytes that every rank needs for the second.
+// The largest nodes first, each to the rank with most room: below its budget in the first round; in the second,
+// as if there were no budgets, to the rank with the fewest bytes. Returns the bytes of the fullest rank of the
+// second.
 static uint64_t tli_place_by_bytes(tli_assign *p, int32_t *order, uint64_t *bytes) {
     uint64_t largest = 0;
     int32_t round, i, rank;
@@ -48111,7 +48241,7 @@ static void tli_place_parts(tli_assign *p, const int32_t *order, int32_t *place,
 
 // -- placement: search --
 
-// Ranks with the same figures are used from the first one on.
+// Whether a rank is worth a try: 0 = a rank before it has the same figures and no node yet.
 static int tli_place_is_new(const tli_assign *p, int32_t rank) {
     int32_t i;
     for (i = p->class_of[rank]; i < rank; i++)
@@ -48215,7 +48345,7 @@ static int32_t tli_place_number_tensors(tli_assign *p) {
     return -1;
 }
 
-// Fill costs and transfers. 0 = a sum does not fit 62 bits.
+// Find the times of transfers. 0 = a sum of costs, transfers or bytes does not fit 62 bits.
 static int tli_place_sum(tli_assign *p) {
     const tl_placement_desc *desc = p->desc;
     uint64_t most = UINT64_C(1) << 62, bytes = 0, sent = 0, time = 0, cost = 0, part;
@@ -48338,7 +48468,7 @@ static tl_result tli_place_fail(tli_assign *p, tl_result code, tli_rule rule) {
     return tli_fail(p->env, code, TLI_IN(PLAN_PLACEMENT), rule);
 }
 
-// Scratch of the parts: three arrays of numbers, one of words, one of units.
+// Scratch of tli_place_run, arrays of [node_count].
 typedef struct tli_place_scratch { int32_t *a, *b, *c; uint64_t *words; tl_unit *units; } tli_place_scratch;
 
 // Try everything. Returns bytes that would do on every rank.
@@ -48450,7 +48580,7 @@ typedef struct tli_automatic {
     const tl_parallel_desc *desc;
     tl_parallel_plan *plan;
     int32_t  capacity;              // of plan->choices
-    tl_unit *units;                 // [unit_count] with parameter_bytes as a rank holds them
+    tl_unit *units;                 // [unit_count] with parameter_bytes as tli_auto_bytes counts them
     uint64_t *forward, *backward, *output, *activation;     // [unit_count] of the stages that are simulated
     uint64_t *weights, *held;       // [unit_count] by rank: bytes of weights; of all that weights bring
     uint64_t cost, least_bytes;     // of all units; of all choices
@@ -48530,7 +48660,8 @@ static void tli_auto_fill_stages(tli_automatic *a, const tl_parallel_choice *cho
     }
 }
 
-// Add the exchange of gradients, which begins on each rank after its last call. 0 = overflow.
+// Find the time of a choice, its bytes and what it sends, from a simulated schedule and the exchange of
+// gradients, which begins on each rank after its last call. 0 = overflow.
 static int tli_auto_exchange(const tli_automatic *a, const tl_pipeline_report *report,
                              tl_parallel_choice *choice) {
     uint64_t p = (uint64_t)choice->replica_count, m = (uint64_t)a->desc->micro_batch_count, calls = 0, ring = 0;
@@ -48550,8 +48681,8 @@ static int tli_auto_exchange(const tli_automatic *a, const tl_pipeline_report *r
            tli_add_u64(ring, calls, &choice->sent_bytes);
 }
 
-// Simulate the stages of a partition with and without a link. The choice is replaced if it has no time yet, or
-// a longer one.
+// Simulate the stages of a partition with and without a link. If they fit, they replace a choice that has no
+// time yet, or a longer one.
 static tl_result tli_auto_simulate(tli_automatic *a, const tl_partition *parts, tl_parallel_choice *choice) {
     tl_parallel_choice found = *choice;
     tl_pipeline_report report;
@@ -48750,7 +48881,8 @@ static tl_result tli_parallel_check(tl_env *env, const tl_parallel_desc *desc) {
     return TL_OK;
 }
 
-// Whether what is added up later fits 62 bits. The graph does the same work.
+// Sum the costs of the units, and check that what is added up later fits 62 bits and that the nodes of the
+// graph cost as much as the units.
 static tl_result tli_auto_sum(tli_automatic *a, tl_env *env) {
     const tl_parallel_desc *desc = a->desc;
     uint64_t most = UINT64_C(1) << 62, bytes = desc->rank_bytes, share, graph = 0;
@@ -48903,14 +49035,17 @@ TLI_IMPL size_t tl_print_parallel_plan(const tl_parallel_plan *plan, char *buf, 
 //     interval n            every n-th node is kept
 //     memory minimal-peak   the order of the fewest bytes; where that exceeds the budget, as below
 //     checkpointed, or      the cheapest plan within the budget
-//     forward only in one
+//     forward only with
+//     a budget
 //     else                  all that backward reads is kept
 //
-// Search for a run is worth what it saves over the steps to come, so without a work limit it goes on in rounds:
+// Search for a run is worth what it saves over the training steps to come, so without a work limit it goes on
+// in rounds of more and more elementary steps:
 //
 //     work      1   4      16            64 million steps, ...
 //     gap       |---|------|-------------|
-//               3 %  1 %    0.2 %: over 1000 steps of 10 ms 20 ms; an eighth of it is less than the next round
+//               3 %  1 %    0.2 %: over 1000 training steps of 10 ms that is 20 ms; an eighth of it is less
+//                           than the next round takes
 //
 // Compiled plans and runs of a strategy come here, so both give the same plan.
 // ============================================================================
@@ -48924,7 +49059,7 @@ typedef struct tli_asked {
     int32_t          inference;
     int32_t          in_arena;      // 1 = plans that come with places
     const tl_device *device;        // may be NULL
-    tli_budget       live, arena;   // what binds the one kind of plan, and the other
+    tli_budget       live, arena;   // of plans without places; of plans with places
     uint64_t         alignment_bytes, block_bytes;
     tl_codec         codec;           // f32 tensors may be compressed by it, where forwards may run again
     const uint8_t   *formats;         // [tensors] tl_format; NULL = all f32
@@ -48934,7 +49069,7 @@ typedef struct tli_asked {
     int            (*progress)(const tl_remat_progress *progress, void *user);
     void            *user;
     tl_remat_pool   *pool;          // of the caller; NULL = none
-    uint64_t         expected_steps;  // > 0: without a work limit, search is for so many steps
+    uint64_t         expected_steps;  // > 0: without a work limit, search must pay in so many training steps
     int32_t          costs_are_ns;
 } tli_asked;
 
@@ -48944,9 +49079,9 @@ typedef struct tli_asked {
 #define TLI_WORTH_NODE UINT64_C(20000)      // so many a node, if that is more; each later one has
 #define TLI_WORTH_GROWTH 4                  // times as many
 #define TLI_WORTH_SHARE 8                   // a round takes at most one part in so many of what it could save
-#define TLI_WORTH_ENOUGH 1000               // gaps of one part in so many are closed
-#define TLI_WORTH_CALL_NS UINT64_C(10000)   // of a forward or backward whose cost is not known in nanoseconds,
-#define TLI_WORTH_BYTES 10                  // and of so many bytes of its outputs a nanosecond
+#define TLI_WORTH_ENOUGH 1000               // a gap of one part in so many is not searched any more
+#define TLI_WORTH_CALL_NS UINT64_C(10000)   // assumed of a forward or backward whose ns are not known, and
+#define TLI_WORTH_BYTES 10                  // 1 ns more for so many bytes of its outputs
 #define TLI_WORTH_MOST_NS (UINT64_C(1) << 62)
 
 // What the caller is told of search, and when it ends for a run.
@@ -48954,8 +49089,9 @@ typedef struct tli_worth {
     const tli_asked *asked;
     uint64_t step_ns, base_cost;   // of a pass with nothing run again; step_ns 0 = the work limit alone counts
     uint64_t before;               // work of the rounds before
-    int32_t  is_round;             // 1 = a round, which is worth it; 0 = all of the planner's work
-    uint64_t found_at;             // work of that when it had no plan yet
+    int32_t  is_round;             // 1 = a round, judged before it began; 0 = all of the planner's work, judged
+                                   // while it goes on
+    uint64_t found_at;             // work of this planner when it last had no plan
     int32_t  stopped;              // 1 = progress asked to stop
     uint64_t told;          // work that the caller's progress function knows of
 } tli_worth;
@@ -49123,7 +49259,8 @@ static tl_result tli_plan_rounds(tli_worth *w, const uint8_t *lossless, tl_plan 
     return result;
 }
 
-// Whatever fails on the way to a plan leaves no error.
+// The cheapest plan, in rounds where search is for expected_steps. Rounds that fail on the way to a plan leave
+// no error.
 static tl_result tli_plan_within(tli_worth *w, const uint8_t *lossless, tl_plan *plan,
                                  tl_remat_report *report) {
     const tli_asked *a = w->asked;
@@ -49171,8 +49308,8 @@ static tl_result tli_place_in_flight(const tli_asked *a, tl_plan *plan) {
 }
 
 // The order of the least peak. Where that exceeds the budget and forwards may run again, a plan in which they
-// do; where there is none either, the order stays if it takes less than what that would take, and is refused
-// by the caller.
+// do. Where there is none either, the order stays if it takes no more than the least budget of such a plan; the
+// caller refuses it then.
 static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tl_order_desc order;
     tl_order_report found;
@@ -49208,7 +49345,7 @@ static tl_result tli_plan_fewest(const tli_asked *a, tl_plan *plan, tl_remat_rep
     return result;
 }
 
-// Make the plan. report: zeroes but for the work, unless tl_plan_remat made it or was refused.
+// Make the plan. report: zeroes but for the work, unless tl_plan_remat made the plan or found none.
 static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_report *report) {
     tli_zero(report, sizeof *report);
     if (a->gradient && a->gradient->checkpoint_interval) return tli_plan_spaced(a, plan);
@@ -49251,11 +49388,11 @@ static tl_result tli_plan_asked(const tli_asked *a, tl_plan *plan, tl_remat_repo
 #define TLI_COMPILE_MOST      4096    // combinations, up to which all are enumerated
 #define TLI_COMPILE_CHAINS    16      // chains, up to which each is tried apart, or fused, beside the best
 #define TLI_COMPILE_FINALISTS 12
-#define TLI_COMPILE_OF_KIND   2       // finalists of one number of parts, all in f32 or not
+#define TLI_COMPILE_OF_KIND   2       // most finalists of one kind: number of parts, all in f32 or not
 
 // A combination that was planned, and may be planned again with more work.
 typedef struct tli_finalist {
-    uint64_t value;                   // of its plan: cost, `fewest`: bytes; else its least budget
+    uint64_t value;                   // cost of its plan, with `fewest` its bytes; its least budget without one
     uint64_t work;                    // with which it was planned
     int32_t  fits;                    // 1 = there is a plan
     int32_t  is_settled;              // 1 = more work finds no other plan
@@ -49311,7 +49448,8 @@ typedef struct tli_compile {
     tli_precision    options;        // of graph, where it is not source
     const tli_precision *choices;    // of graph
     uint64_t        *unpriced;       // costs before prices are added: of each node in each scheme, and behind
-                                     // them those of converting a tensor between two formats (a net)
+                                     // them those of converting each net (a tensor for its readers) from each
+                                     // format to each
     double          *weights;        // [tensors] by the rule at hand: part of the price that its bytes cost,
                                      // 0 .. 1; the rows of all rules lie in one array
     uint8_t         *mixes;          // [TLI_COMPILE_MIXES x nodes] those tried
@@ -49384,7 +49522,7 @@ static tl_result tli_fail_compile(const tli_compile *c) {
     return tli_fail(c->env, TL_ERROR_NO_MEMORY, TLI_IN(COMPILE), TLI_RULE(NO_MEMORY_TO_COMPILE));
 }
 
-// The arrays of the whole call, one block.
+// Allocate the arrays of the whole call; those of bytes are one block. 0 = no memory.
 static int tli_open_compile(tli_compile *c) {
     uint64_t nodes = (uint64_t)c->desc->graph->node_count;
     uint8_t *bytes = (uint8_t *)tli_alloc_array(c->env, nodes,
@@ -49683,7 +49821,8 @@ static void tli_close_variant(tli_compile *c) {
 
 // -- compile: a combination --
 
-// Mark the nodes that have to run: results, in training all that have a backward, and what these are made of.
+// Mark the nodes that have to run: results, in training all that have a backward, forward only without results
+// those that no node reads, and what all these are made of.
 static void tli_mark_wanted(const tl_graph *graph, int inference, uint8_t *is_wanted) {
     int32_t id, k;
     int any_keep = 0;
@@ -49820,7 +49959,7 @@ static uint64_t tli_compiled_bytes(const tli_compile *c, const tl_plan *plan) {
     return c->in_arena ? plan->arena_bytes : plan->peak_bytes;
 }
 
-// The budget that the combination at hand would do with.
+// Note the budget that the combination at hand would do with; bytes 0 = not known.
 static void tli_note_least(tli_compile *c, uint64_t bytes, int32_t node, uint64_t *needed) {
     if (bytes) *needed = bytes;
     if (!bytes || bytes >= c->least) return;
@@ -49886,7 +50025,7 @@ static void tli_describe_choice(const tli_compile *c, const tl_precision_graph *
         if (c->is_mixed) choice->loss += c->choices->node_losses[(size_t)id * TL_SCHEME_COUNT + (size_t)scheme];
     }
     if (c->is_mixed && c->choices->loss_units != TL_UNLIMITED && choice->loss > c->choices->desc.loss_limit)
-        choice->loss = c->choices->desc.loss_limit;     // within it is the exact sum, maybe not that of doubles
+        choice->loss = c->choices->desc.loss_limit;     // the exact sum is within it; that of doubles may not
 }
 
 // Remember the numbers that make the graphs at hand again.
@@ -49967,7 +50106,7 @@ static void tli_note_finalist(tli_compile *c, uint64_t value, int fits, int is_s
     f.compresses = c->compresses;
     place = tli_place_finalist(c, &f, &is_known);
     if (!place) return;
-    if (is_known && !tli_is_ahead(&f, place)) {         // as good as before, with more work
+    if (is_known && !tli_is_ahead(&f, place)) {         // no better than in its plan before
         place->work = f.work;
         place->is_settled |= f.is_settled;
         return;
@@ -50055,12 +50194,13 @@ static int tli_is_mix_known(tli_compile *c) {
     return 0;
 }
 
-// What a price of a byte is for.
+// What a price of a byte is for, beside what nodes save for their backwards.
 typedef enum tli_price_rule {
     TLI_PRICE_ALL,    // every output, and copies in other formats
     TLI_PRICE_MADE,   // outputs alone
     TLI_PRICE_KEPT,   // outputs that a backward reads, and their copies
-    TLI_PRICE_OVER,   // outputs, by the part of the steps over the budget in which they live, if all is kept
+    TLI_PRICE_OVER,   // outputs and their copies, by the share of the steps over the budget in which the
+                      // outputs live if all is kept
     TLI_PRICE_RULES
 } tli_price_rule;
 
@@ -50070,7 +50210,8 @@ static uint64_t tli_price_bytes(double price, uint64_t bytes, uint64_t most) {
     return cost < (double)most ? (uint64_t)cost : most;
 }
 
-// The priced bytes of a node in a scheme: of its outputs, and of what it saves for its backward.
+// The price of the bytes of a node in a scheme: of its outputs by their weights, and of what it saves for its
+// backward; at most `most`.
 static uint64_t tli_price_node(const tli_compile *c, int32_t id, int32_t scheme, double price, uint64_t most) {
     const tl_node *node = &c->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
@@ -50148,8 +50289,8 @@ static void tli_close_prices(tli_compile *c, tli_precision *p, double *weights) 
     c->weights = NULL;
 }
 
-// Add to the weight of each output the steps over the budget in which it lives. over: [steps + 1] how many
-// there are before each step.
+// Add to the weight of each output the share of the steps over the budget in which it lives. over: [steps + 1]
+// how many steps over the budget there are before each step.
 static void tli_add_over(tli_compile *c, const tl_lifetimes *lifetimes, const int32_t *over, int32_t steps) {
     int32_t k;
     for (k = 0; k < lifetimes->count; k++) {
@@ -50261,7 +50402,7 @@ static void tli_price_runs(tli_compile *c, tli_precision *p) {
     }
 }
 
-// After a plan in f32: the formats that make it fastest, planned with these.
+// After a plan in f32: choose the formats in which the calls of that plan are fastest, and plan with them.
 static tl_result tli_try_after_plan(tli_compile *c) {
     tli_precision *p = tli_open_choices(c);
     tl_result result;
@@ -50275,7 +50416,7 @@ static tl_result tli_try_after_plan(tli_compile *c) {
     }
     if (!result && !tli_is_mix_known(c)) result = tli_try_mix(c);
     tli_close_prices(c, p, weights);
-    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;      // said where formats alone are chosen
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;      // tli_try_prices reports this error
 }
 
 // Whether the mix at hand keeps the limit of the loss.
@@ -50303,7 +50444,8 @@ static int tli_choose_wide(tli_compile *c) {
     return tli_may_be_wide(c);
 }
 
-// Every node that may be in a scheme, the others in the first that they may have: in f32, mostly.
+// Plan the mix in which every node that may have a scheme has it, and each other node the first that it may
+// have, mostly f32.
 static tl_result tli_try_uniform(tli_compile *c, int32_t scheme) {
     int32_t id, k;
     for (id = 0; id < c->graph->node_count; id++) {
@@ -50401,9 +50543,10 @@ static tl_result tli_try_all(tli_compile *c) {
 // -- compile: mixes of formats, run by run --
 //
 // Beside the best mix, or where nothing fits the one that takes the fewest bytes: runs of 1, 2, 4 and 8 nodes
-// in another format, those with the most bytes first, as long as that helps.
+// in another format, first those that begin at the nodes with the most bytes, as long as that helps.
 
-// Put a run of nodes into a scheme, as far as they may have it; 0 = that changes nothing.
+// Put a run of nodes of the best mix into a scheme, as far as they may have it; 0 = that changes nothing, or
+// the first one has it already.
 static int tli_turn_run(tli_compile *c, int32_t first, int32_t count, int32_t scheme) {
     int32_t id, changed = 0;
     tli_copy(c->schemes, c->best_schemes, (size_t)c->graph->node_count);
@@ -50445,7 +50588,7 @@ static tl_result tli_turn_runs(tli_compile *c, int32_t first, int *helped) {
     return result;
 }
 
-// The graphs of the best are open.
+// Turn runs of all nodes as long as that helps. The graphs of the best are open.
 static tl_result tli_turn_formats(tli_compile *c) {
     uint8_t *is_tried = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->graph->node_count, 1);
     tl_result result = is_tried ? TL_OK : tli_fail_compile(c);
@@ -50493,7 +50636,7 @@ static tl_result tli_try_variant(tli_compile *c, int has_wide) {
     if (!result && c->is_mixed && (tli_count_mixes(c) > 1 || !tli_may_be_wide(c))) {
         result = tli_try_uniforms(c);
         if (!result) result = tli_try_prices(c);
-        if (result == TL_ERROR_INFEASIBLE && tli_may_be_wide(c)) {  // found by no search, in a wide graph
+        if (result == TL_ERROR_INFEASIBLE && tli_may_be_wide(c)) {  // the search failed; f32 keeps the limit
             c->is_complete = 0;
             result = TL_OK;
         }
@@ -50743,7 +50886,7 @@ static uint64_t tli_find_loss_price(const tli_compile *c, const tli_relaxed *r, 
     return best - base;
 }
 
-// The bound of a relaxed graph: no plan of this number of parts costs less. UINT64_MAX = none fits.
+// The bound of a relaxed graph: with this number of parts no plan of a part costs less. UINT64_MAX = none fits.
 static tl_result tli_bound_relaxed(tli_compile *c, const tli_relaxed *r, uint64_t *bound) {
     tl_remat_desc desc;
     tl_remat_report report;
@@ -50845,7 +50988,7 @@ static tl_result tli_try_chains(tli_compile *c) {
 
 // -- compile: numbers of parts --
 
-// Divisors of a batch are looked for up to this, and those that these leave.
+// Divisors of a batch are looked for up to this; the batch over each that is found is one, too.
 #define TLI_COMPILE_DIVISOR 1000000
 
 // Whether nothing of a number of parts fits, or is worth a look.
@@ -50973,7 +51116,8 @@ static tl_result tli_try_parts(tli_compile *c) {
     return result;
 }
 
-// All parts; with a codec first without it, in half of the work: what is complete then is not all.
+// All parts; with a codec first without it, in half of the work. is_complete says nothing of compressed copies
+// then, so it is set anew.
 static tl_result tli_try_codecs(tli_compile *c) {
     uint64_t limit = c->work_limit, bound;
     tl_result result;
@@ -50987,7 +51131,7 @@ static tl_result tli_try_codecs(tli_compile *c) {
     if (result || (c->has_best && c->choice.cost == bound && !c->fewest)) return result;
     c->is_complete = 1;
     result = tli_try_parts(c);
-    if (c->bound < bound) c->bound = bound;     // of fewer parts, where the work ended
+    if (c->bound < bound) c->bound = bound;     // both hold for all; 0 where a turn ended early
     return result;
 }
 
@@ -51019,7 +51163,7 @@ static tl_result tli_turn_chains(tli_compile *c) {
     return result;
 }
 
-// With a third of the work that is left.
+// Turn chains beside the best, with a third of the work that is left.
 static tl_result tli_improve_chains(tli_compile *c) {
     uint64_t limit = c->work_limit;
     tl_result result;
@@ -51368,7 +51512,7 @@ static tli_compile tli_start_compile(tl_env *env, const tl_compile_desc *desc, c
     return c;
 }
 
-// The same within a budget that somebody else found.
+// tl_compile within a budget that was found before: that of the desc is not read.
 static tl_result tli_compile_within(tl_env *env, const tl_compile_desc *desc, const tli_budget *budget,
                                     tl_compiled_plan *compiled) {
     tli_compile c = tli_start_compile(env, desc, budget);
@@ -51564,8 +51708,8 @@ typedef struct tli_recommend {
     uint64_t *work;                 // [TLI_MOST_CANDIDATES] with which, as a limit
     int32_t   count;
     uint64_t  each;                 // work of one compilation
-    uint64_t  least;                // budget that any would do with, where none fits; UINT64_MAX = not known
-    uint64_t  least_cost;           // likewise the cost
+    uint64_t  least;                // of the budgets with which a candidate would do; UINT64_MAX = not known
+    uint64_t  least_cost;           // for least-bytes: of any candidate; UINT64_MAX = not known
 } tli_recommend;
 
 // The candidates, from those that ask for less to those that ask for more.
@@ -51666,7 +51810,8 @@ static int tli_is_candidate(const tl_recommend_row *row) {
     return row->outcome != TL_OUTCOME_OVER && row->outcome != TL_OUTCOME_LOSS;
 }
 
-// The least product of bytes and cost: the knees of several curves, compared.
+// Whether a is better than b by the wish. Of the knees of several curves that with the least product of bytes
+// and cost is the best.
 static int tli_is_row_better(tl_wish wish, const tl_compile_choice *a, const tl_compile_choice *b) {
     if (wish == TL_WISH_KNEE)
         return (double)a->arena_bytes * (double)a->cost < (double)b->arena_bytes * (double)b->cost;
@@ -51699,6 +51844,7 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
     const tl_compile_desc *desc = &r->desc->compile;
     tli_budget budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes,
                                         desc->device, NULL, 0);
+    tli_sentence s;
     int is_named = r->desc->wish == TL_WISH_LEAST_TIME && budget.is_limited && budget.limit == TL_LIMIT_BUDGET;
     if (r->desc->wish == TL_WISH_LEAST_BYTES && r->least_cost != UINT64_MAX) is_named = 1;
     if (!is_named || (r->desc->wish == TL_WISH_LEAST_TIME && r->least == UINT64_MAX)) {
@@ -51714,8 +51860,10 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
     if (r->desc->wish == TL_WISH_LEAST_BYTES)
         return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_IS_SO_FAST),
                                r->desc->cost_limit, r->least_cost);
-    return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_FITS),
-                           r->desc->compile.budget_bytes, r->least);
+    s = tli_begin_error(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_FITS),
+                        r->desc->compile.budget_bytes, r->least);
+    tli_put_limit(r->env, &s, TL_LIMIT_BUDGET);
+    return tli_end_error(r->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // Compile the chosen one with all of the work; where that finds worse, as it was found.
@@ -51826,7 +51974,7 @@ TLI_IMPL int tl_parse_wish(const char *text, tl_wish *wish) {
 
 // -- compiled plans as text --
 
-// By how much one number is above another, in percent, two digits after the point; never 0.00.
+// By how much one number is above another, in percent: two digits after the point, or "less than 0.01".
 static void tli_put_above(tli_writer *w, uint64_t value, uint64_t of) {
     double more = of && value > of ? (double)(value - of) * 100.0 / (double)of : 0;
     if (more > 0 && more < 0.01) tli_put(w, "less than 0.01");
@@ -51950,7 +52098,7 @@ static tl_result tli_explain_next(tl_env *env, const tl_compile_desc *desc, cons
     tl_compile_point point;
     tl_result result;
     if (!budget || budget > UINT64_MAX - 1048576) return TL_OK;
-    if (desc->strategy->precision != TL_PRECISION_MIXED) more.precision = NULL;     // one that was recommended
+    if (desc->strategy->precision != TL_PRECISION_MIXED) more.precision = NULL;     // as of tl_recommend
     result = tli_compile_point(env, &more, budget + 1048576, desc->work_limit, &point, &none, &work);
     if (result) return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
     if (point.choice.cost >= compiled->choice.cost) {
@@ -52001,7 +52149,7 @@ TLI_IMPL tl_result tl_explain_compiled(tl_env *env, const tl_compile_desc *desc,
 // -- ranks: the graphs of stages --
 //
 //     caller's graph    x  a  b | c  d          a is read by b and d: it is received, and read by d
-//     stage 1           receive b, receive a, c, d
+//     stage 1           receive a, receive b, c, d
 //
 // Inputs that a stage reads come first, then what it receives, its nodes, and what it sends. Sends come last,
 // so that their backwards come first: the gradient that a later stage has summed up is there before the nodes
@@ -52284,7 +52432,7 @@ static tl_result tli_cut_stage(tl_env *env, const tl_ranks_desc *desc, int32_t r
 
 // -- the plan of a rank, interleaved from that of one micro-batch --
 //
-//     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive         | turn
+//     body     F receive  F 1  F 2  F send  D 1 | B send  F 1  B 2  B 1  B receive      the turn is at |
 //     events   F@0  F@1  B@0  F@2  ..
 //
 // Each event carries out one part of the body in the slot of its micro-batch. What it receives is begun before
@@ -52336,7 +52484,7 @@ typedef struct tli_interleave {
     const uint8_t  *messages;          // [nodes] TLI_MESSAGE_
     uint8_t        *sending;           // [slots x nodes] 1 = the forward of a send is under way
     uint8_t        *has_begun;         // [events] 1 = what it receives has been begun
-    int32_t        *interleaved;             // [slots] events: forwards of all chunks, then backwards
+    int32_t        *interleaved;             // [slots] events of it so far: forwards of all chunks come first
     tli_steps       steps;
 } tli_interleave;
 
@@ -52364,8 +52512,9 @@ static int32_t tli_count_before(const tli_interleave *w, const tl_pipeline_event
     return event->is_backward ? 2 * w->chunks->count - 1 - event->chunk : event->chunk;
 }
 
-// Begin what an event receives, if there is one, that has not begun, and what comes before it of its
-// micro-batch is interleaved: tensors before a forward, gradients before a backward, in reverse order.
+// Begin what an event receives: tensors before a forward; gradients before a backward, in reverse order.
+// Nothing is done where there is no such event, where that has begun, or where an earlier event of the same
+// micro-batch is not interleaved yet.
 static void tli_begin_event(tli_interleave *w, int32_t index) {
     const tl_pipeline_event *event = &w->events[index < w->event_count ? index : 0];
     int32_t first = w->chunks->starts[event->chunk], end = w->chunks->starts[event->chunk + 1], at, node;
@@ -52516,8 +52665,8 @@ typedef struct tli_join {
     int32_t first, end;    // nodes of the chunk; steps of others are left out
     uint8_t *there;        // [tensors]
     uint8_t *has_saved;    // [nodes]
-    uint8_t *held;         // [tensors + nodes] what of these was there at the turn, and the second plan makes
-                           // again behind its own turn: it is not dropped before; NULL = none, or behind it
+    uint8_t *held;         // [tensors + nodes] 1 = it was there at the turn, and the second plan makes it again
+                           // behind its own turn, up to which it is not dropped; NULL = nothing is held
     tli_steps steps;
 } tli_join;
 
@@ -52566,7 +52715,8 @@ static void tli_join_sends(tli_join *j, int32_t maker) {
     }
 }
 
-// Add a step, unless what it makes is there, what it drops is not, or it is of another chunk or a turn.
+// Add a step, unless what it makes is there, what it drops is not there or is held, or it is of another chunk
+// or of a node that tli_open_turn has added. Forwards of sends are added behind what makes their tensor.
 static void tli_join_step(tli_join *j, tl_step step) {
     const tl_node *node;
     int is_there, runs = step.kind < TL_STEP_BACKWARD;
@@ -52696,7 +52846,7 @@ typedef struct tli_copies {
     int32_t         place_capacity;
 } tli_copies;
 
-// Orders before one step.
+// The order of the steps that are added before the same step of the plan.
 enum { TLI_COPY_OUT, TLI_COPY_OUT_ENDS, TLI_COPY_BACK, TLI_COPY_IS_BACK };
 
 static void tli_add_copy_step(tli_copies *c, tl_step_kind kind, int32_t tensor, uint16_t slot, int32_t before,
@@ -53310,7 +53460,7 @@ static tl_result tli_tidy_body(tl_env *env, const tl_graph *graph, const tli_bod
 
 #define TLI_RANK_BUDGETS 8    // of tl_plan_remat
 #define TLI_RANK_HALVINGS 7   // more budgets, to come near the one that just fits
-#define TLI_RANK_PLACES 2     // so many times the work of one plan goes into places of bodies that do not fit
+#define TLI_RANK_PLACES 2     // places_left and fits_left begin with so many times the work of one plan
 #define TLI_RANK_SETS 16      // kept sets between none and all
 
 typedef struct tli_rank_events {
@@ -53341,7 +53491,7 @@ typedef struct tli_rank_search {
     uint64_t               room;        // bytes of the arena; UINT64_MAX = no limit
     uint64_t               work_limit;  // of one plan
     tl_plan                best;        // with places
-    int                    has_best;    // a stage in which nothing is wanted has a plan without steps
+    int                    has_best;    // 1 = best is a plan; it has no steps where no node is wanted
     uint64_t               best_cost;   // of a micro-batch, with what its copies make it wait
     uint64_t               best_calls;  // of a micro-batch
     uint64_t               best_held;
@@ -53576,7 +53726,8 @@ static tl_result tli_try_copies(tli_rank_search *s, const tli_body *body, uint64
     return result;
 }
 
-// Take a body if it is cheaper than the best and fits. One whose backwards begin before all is sent is none.
+// Take a body if it is cheaper than the best and fits, maybe with copies to the host. One whose backwards begin
+// before all is sent is left out.
 static tl_result tli_try_body(tli_rank_search *s, const tli_body *body) {
     int is_cheaper, is_lowest;
     tli_quiet quiet;
@@ -53680,7 +53831,7 @@ static tl_result tli_try_pairs(tli_rank_search *s) {
     return result;
 }
 
-// Bytes for each unit of cost, to a thousandth where that fits.
+// Bytes for each unit of cost, times 1024; UINT64_MAX where there is no cost.
 static uint64_t tli_rank_key(uint64_t bytes, uint64_t cost) {
     uint64_t scaled;
     if (!cost) return UINT64_MAX;
@@ -54029,7 +54180,8 @@ static void tli_fill_rank(tli_rank_search *s, tl_rank_plan *rank) {
     rank->sent_bytes = tli_count_sent(s);
 }
 
-// How many micro-batches repeat what all of them do: with chunks as many groups as pass through all chunks.
+// How many micro-batches show all that a training step of more of them repeats; with chunks four groups of as
+// many as there are ranks.
 static int32_t tli_count_probed(const tl_ranks_desc *desc, int32_t in_flight) {
     int64_t few = in_flight + 4;    // begun one ahead, ended one behind, and one more of both
     if (tli_count_chunks(desc) > 1) few = 4 * (int64_t)desc->rank_count;
@@ -54239,8 +54391,8 @@ static void tli_open_unit(tli_cuts *c, int32_t first_node) {
     unit[1].before = unit->before;
 }
 
-// Whether a unit ends before a node: each is one, or where few are wanted, as many as have an even share of all
-// costs and nodes.
+// Whether the last unit ends before the next node, where there are more nodes than `most` units: what is done,
+// costs and nodes together, has reached the even share of all for the units so far.
 static int tli_ends_unit(const tli_cuts *c, uint64_t done, uint64_t all, int32_t most) {
     return done >= all / (uint64_t)most * (uint64_t)c->unit_count;
 }
@@ -54265,7 +54417,7 @@ static void tli_make_units(tli_cuts *c, const uint8_t *kept, const uint8_t *want
     c->units[c->unit_count].first_node = graph->node_count;
 }
 
-// Find the unit of each node; inputs have none.
+// Find the unit of each node; what it says of inputs is not used.
 static void tli_number_units(const tli_cuts *c, int32_t *unit_of) {
     int32_t id, unit = -1;
     for (id = 0; id < c->desc->graph->node_count; id++) {
@@ -54408,7 +54560,7 @@ static uint64_t tli_base_cost(const tli_cuts *c, int32_t rank, int32_t first, in
                             to->forward - from->forward + to->backward - from->backward);
 }
 
-// Raise an estimate by what planned stages that are a part of this one take.
+// Raise an estimate to what planned stages that are a part of this one take. *more: cost of what runs again.
 static void tli_correct_stage(const tli_cuts *c, int32_t rank, int32_t first, int32_t end, uint64_t budget,
                               uint64_t *more, tl_stage_cell *cell) {
     int32_t first_node = tli_first_node_of(c, first), end_node = tli_first_node_of(c, end), i;
@@ -54466,8 +54618,8 @@ static uint64_t tli_share_room(uint64_t room, uint64_t work, uint64_t in_flight)
     return room > work ? (room - work) / (in_flight - 1) : 0;
 }
 
-// Drop until the rest of what is held takes no more than room for a micro-batch. *rest: what is held then.
-// Returns what it costs to make the rest again.
+// Drop until what a micro-batch holds is within the room. *rest: what is held then. Returns what it costs to
+// make again what was dropped.
 static uint64_t tli_drop_held(const tli_cuts *c, int32_t first, int32_t end, uint64_t room, uint64_t *rest) {
     uint64_t held = c->units[end].before.held - c->units[first].before.held, cost = 0;
     int32_t i;
@@ -54674,7 +54826,7 @@ static tl_result tli_partition_units(tli_cuts *c, int32_t *ends, int *found) {
 
 // -- moving cuts --
 
-// The time of a training step with these stages; UINT64_MAX: one does not fit.
+// The time of a training step with these stages; UINT64_MAX: one does not fit, or has no unit.
 static tl_result tli_time_cut(const tli_cuts *c, const int32_t *ends, uint64_t *ns) {
     const tl_ranks_desc *desc = c->desc;
     int32_t stages = tli_count_all_stages(desc), stage, first = 0;
@@ -54861,8 +55013,8 @@ static int tli_next_cut(const tli_cuts *c, int32_t *ends) {
     return 1;
 }
 
-// Whether a cut may be worth less than the best: what is known of its stages fits, and their calls alone take
-// less time.
+// Whether a cut may be better than the best, whose value is `best`: stages that are known fit, and the calls of
+// each alone take less time; or, where the fewest bytes are looked for, stages that are known take fewer.
 static int tli_may_be_better(const tli_cuts *c, const int32_t *ends, uint64_t best) {
     uint64_t batches = (uint64_t)c->desc->micro_batch_count, all;
     int32_t rank, first = 0;
@@ -55127,8 +55279,9 @@ static tl_result tli_choose_cut(tli_cuts *c, int32_t *ends) {
 //             |lead|                  the way back: m * calls + lead, if nothing runs again and messages take
 //                                     no time
 //
-// lead of the nodes from i on is the least way from an input to one of them, and back; also not above what it
-// is at an earlier node and m times the calls between, so that a stage which begins later never ends sooner.
+// lead of the nodes from i on: each has a longest way from the inputs to it, and one back; lead is the least of
+// the first and the least of the second. It is also not above what it is at an earlier node and m times the
+// calls between, so that a stage which begins later never ends sooner.
 // The bound is the least T for which stages that are as long as T lets them be cover the graph; weights alone
 // must fit the budgets.
 
@@ -55260,7 +55413,7 @@ static uint64_t tli_bound_given(const tli_ranks_bound *b, int32_t rank) {
     return tli_add_capped(all, b->leads[first]);
 }
 
-// All calls on as many ranks as the fastest.
+// The time of all calls, shared evenly by ranks that are all like the fastest; 0 where it does not fit.
 static uint64_t tli_bound_share(const tli_ranks_bound *b) {
     const tl_ranks_desc *desc = b->desc;
     uint64_t cost = tli_least_on_rank(tli_fastest_rank(desc), b->sums[desc->graph->node_count]), all;
@@ -55322,7 +55475,7 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
     return hash;
 }
 
-// Whether each stage has a node that is no input.
+// Whether the ends rise to the number of nodes, and each stage has a node that is no input.
 static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     int32_t stage, id, first = 0;
     for (stage = 0; stage < tli_count_all_stages(desc); stage++) {
@@ -55335,7 +55488,8 @@ static int tli_are_ends(const tl_ranks_desc *desc, const int32_t *ends) {
     return first == desc->graph->node_count;
 }
 
-// Whether a compiled plan is one of a graph, of which ranks can run parts. Its graph may be a copy.
+// Find the rule that desc->compiled breaks: it must be of the desc's graph or of a copy scaled to a part, not
+// the plan of one of several ranks, and forward only just if the desc is.
 static tli_rule tli_find_cut_rule(const tl_ranks_desc *desc) {
     const tl_compiled_plan *compiled = desc->compiled;
     if (!compiled->memory || compiled->rank_count || compiled->source->inputs != desc->graph->inputs ||
@@ -55401,6 +55555,7 @@ static tl_result tli_refuse_rank(tl_env *env, const tl_ranks_desc *desc, const t
     tli_sentence e = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
                                      TLI_RULE(STAGE_DOES_NOT_FIT), tli_budget_of_rank(desc, stage->rank),
                                      stage->least_bytes);
+    tli_put_limit(env, &e, TL_LIMIT_BUDGET);
     tli_put_rule(&e);
     if (TLI_ERROR_TEXT) {
         tli_put(&e.text, ", because of rank ");
@@ -55441,7 +55596,7 @@ static int32_t tli_map_members_of(const tl_compiled_plan *whole, const tl_compil
     return count;
 }
 
-// Make the map from a stage to the graph that was compiled one to what that was compiled from.
+// Replace the map from a stage to the compiled graph by one to the source of that graph.
 static tl_result tli_map_compiled(tl_env *env, const tl_compiled_plan *whole, tli_rank_stage *stage,
                                   tl_compiled_plan *compiled) {
     uint64_t olds = (uint64_t)whole->source->node_count, tensors = (uint64_t)whole->source->tensor_count;
@@ -55610,8 +55765,8 @@ static int32_t tli_share_of_way(const tli_ways *w, const tl_parallel_choice *cho
     return w->desc->micro_batch_count / choice->replica_count;
 }
 
-// The desc of one replica, whose weights are sharded by the zero_stage. One stage takes its micro-batches one
-// after the other: it is planned for one, and holds the inputs of no other.
+// The desc of one replica, whose gradients and optimizer are sharded by the zero_stage. One stage takes its
+// micro-batches one after the other: it is planned for one, and holds the inputs of no other.
 static tl_ranks_desc tli_desc_of_way(const tli_ways *w, const tl_parallel_choice *choice, uint64_t work) {
     tl_ranks_desc desc = *w->desc;
     desc.rank_count = choice->stage_count;
@@ -55718,7 +55873,7 @@ static tl_result tli_plan_way(const tli_ways *w, tl_parallel_choice *choice, uin
     return result;
 }
 
-// How far the weights of a rank can be sharded.
+// The last zero_stage that shards anything.
 static int32_t tli_most_sharded(const tl_ranks_desc *desc, int32_t replicas) {
     if (replicas == 1 || desc->weights_apart || desc->inference) return 0;
     return desc->gradient_ratio > 0 ? 2 : desc->optimizer_ratio > 0;
@@ -55867,7 +56022,7 @@ static tl_result tli_check_ways(const tli_ways *w) {
     return TL_OK;
 }
 
-// The time of a training step to which all ranks work throughout, and nothing runs again.
+// Find the time of a training step in which all ranks work throughout, and nothing runs again.
 static tl_result tli_bound_ways(tli_ways *w) {
     const tl_ranks_desc *desc = w->desc;
     uint8_t *wanted;
@@ -55950,7 +56105,7 @@ static tl_result tli_compile_ways(tl_env *env, const tl_ranks_desc *desc, tl_com
 typedef struct tli_splits {
     tl_env  *env;                   // a copy of the caller's: what does not fit is not logged
     const tl_ranks_desc *desc;
-    int      compares;              // 1 = ways to share the batch
+    int      compares;              // 1 = ways to share the batch are compared for each m
     tl_compiled_ranks *ranks;       // the best so far
     tl_parallel_plan  *choices;
     uint64_t time, least_bytes;     // of the best; of all
@@ -56254,7 +56409,7 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
 }
 #endif  // TL_NO_CODECS
 
-// Whether anything may be compressed at all: without, compilers leave out what only that takes.
+// 1 = tensors may be compressed; 0 lets compilers leave out the code that only these need.
 #ifdef TL_NO_CODECS
 #define TLI_CODECS 0
 #else
@@ -56262,7 +56417,7 @@ TLI_IMPL void tl_expand_bytes(tl_codec codec, void *to, const void *from, uint64
 #endif
 
 #if !defined(TL_NO_ONLINE) || (!defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION))
-// Bytes of a tensor that may be compressed.
+// Expand the bytes of a tensor that may be compressed; where codecs are left out, copy them.
 static void tli_expand_bytes(tl_codec codec, void *to, const void *from, uint64_t bytes) {
 #ifndef TL_NO_CODECS
     tl_expand_bytes(codec, to, from, bytes);
@@ -56404,7 +56559,7 @@ static int32_t tli_add_extent(tl_heap *heap) {
     return heap->extent_count++;
 }
 
-// Take bytes and return the id of the block; 0 = no room.
+// Take bytes and return the id of the block; 0 = no room, or no memory for its record.
 static int32_t tli_take_heap_block(tl_heap *heap, size_t bytes) {
     int32_t index, rest;
     tli_extent *extent, *left;
@@ -56553,8 +56708,8 @@ TLI_IMPL void tl_measure_heap(const tl_heap *heap, size_t *free_bytes, size_t *l
 //                                                           claim and release verify and write it
 //                |guard| copy of a mapped range |guard|     unmap verifies them; another pattern each time,
 //                                                           so no byte that is written looks like it for long.
-//                                                           Under an address sanitizer there are none: it
-//                                                           sees what is read outside as well
+//                                                           An address sanitizer ends the program where they
+//                                                           are accessed, for reads as well
 //     deferred   work waits in a queue and is carried out later, in a random legal order
 //
 // Checking a claim and poisoning a release are queued like other work; both are called upkeep.
@@ -56807,7 +56962,8 @@ static int tli_is_intact(const tli_cpu *cpu, const tli_cpu_block *block) {
                                                              cpu->desc.alignment_bytes) + guard - at);
 }
 
-// Bytes that the alignment of an allocation of the env takes at most. The env aligns for any type.
+// Bytes that the alignment of an allocation of the env takes at most. The env aligns for any type, so for
+// pointers at least.
 static size_t tli_find_slack(const tli_cpu *cpu) {
     size_t alignment = (size_t)cpu->desc.alignment_bytes, given = sizeof(void *);
     return alignment > given ? alignment - given : 0;
@@ -57588,7 +57744,7 @@ static void tli_open_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
 #endif
 }
 
-// Make the copy of a range, as aligned as the range is, between two guards.
+// Make room for the copy of a range between two guards, as aligned as the range is. 0 = no memory.
 static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     size_t guard = (size_t)tli_guard_bytes(cpu), bytes = (size_t)mapping->range.bytes;
     size_t alignment = (size_t)cpu->desc.alignment_bytes;
@@ -57604,7 +57760,7 @@ static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     return 1;
 }
 
-// What was written beside the copy of a range.
+// Check that nothing was written beside the copy of a range.
 static tl_result tli_check_copy(tli_cpu *cpu, const tli_mapping *mapping) {
     size_t guard = (size_t)tli_guard_bytes(cpu);
     char *host = (char *)mapping->host;
@@ -57721,7 +57877,8 @@ static uint64_t tli_cpu_now_ns(void *self) {
     return cpu->desc.now_ns ? (cpu->desc.now_ns)(cpu->desc.user) : tli_system_now_ns();
 }
 
-// Memory of the caller limits; where a bank is of the env, the others lie beside memory without a limit.
+// Report the banks, and limit the device tier to the memory of the caller. Where bank 0 is of the env, the
+// memory of the other banks is no limit.
 static void tli_limit_memory(const tli_cpu *cpu, tl_backend_limits *limits) {
     uint64_t *capacity = &limits->capacity_bytes[TL_TIER_DEVICE];
     uint64_t *present = &limits->budget_bytes[TL_TIER_DEVICE];
@@ -57931,7 +58088,8 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 //
 //     bank 0 |=== arena ===|........|    bank 1 |== arena ==|....|
 //
-// Handles are numbers of banks, from 1 on. Names that begin with tli_cpu_ are functions of its table.
+// A block's handle is the number of its bank, counted from 1. The functions of tl_backend are
+// tli_cpu_add_arena, tli_cpu_free_block and tli_cpu_map.
 
 typedef struct tli_cpu_bank {
     char  *memory;      // aligned; NULL = none yet: an allocation of the env, when a block is added
@@ -58060,13 +58218,14 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 //
 //     rate = (large - small) / (t(large) - t(small)),   latency = t(small) - small / rate
 //
-// A gauge is one such measurement: its blocks, its ranges and its two sizes. What a call takes among others
-// is told by many copies of the smaller size in one submission, each of which waits for the one before.
+// A gauge is one such measurement: its blocks, its ranges and its two sizes. What one more call takes in a
+// submission of many (call_latency_ns) is found by copies of the smaller size, each of which waits for the one
+// before: by how much longer a submission of many takes than one of a single copy, for each copy more.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
-#define TLI_GAUGE_TURNS   32         // copies of the smaller size in one submission
+#define TLI_GAUGE_TURNS   32         // by so many copies the long submission exceeds that of one copy
 
 typedef struct tli_gauge {
     tl_env *env;
@@ -58186,7 +58345,8 @@ static uint64_t tli_round_u64(double value) {
     return value < 18446744073709549568.0 ? (uint64_t)(value + 0.5) : UINT64_MAX;
 }
 
-// What a copy takes more among others; rate: of copies, in bytes per second.
+// Set call_latency_ns: what one more copy takes in a submission of many, beyond its bytes / rate. rate: of
+// copies, in bytes per second; 0 = not known, nothing is set.
 static tl_result tli_measure_calls(const tli_gauge *g, double rate, tl_device *device) {
     tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, g->ranges[1], g->ranges[0]);
     double few = 0, many = 0, ns;
@@ -58326,7 +58486,8 @@ static tl_result tli_open_gauge(tli_gauge *g, int uses_host) {
     return result;
 }
 
-// Find the largest size for which there is room for two ranges on the device and one on the host.
+// Open the gauge with desc.bytes, halved until there is room for two ranges on the device and one on the host,
+// or for the two alone where the host tier has next to nothing free. TL_OK with g->large 0: there is no room.
 static tl_result tli_size_gauge(tli_gauge *g) {
     const tl_backend_limits *limits = &g->limits;
     uint64_t step = tli_larger_u64(limits->alignment_bytes, 64);
@@ -58415,8 +58576,8 @@ TLI_IMPL tl_result tl_measure_device(tl_env *env, const tl_backend *backend,
 //
 // A place is a block and an offset, or 0: then the backend's heap finds memory, as a block of its own.
 // What the backend refuses to take back is offered to it again later; until then its bytes count as used.
-// Its second half decides about an eviction: which of the candidates is the victim, and whether it is
-// compressed, spilled or dropped. These are pure functions of numbers, so a run can decide on the state of
+// The second half of this part decides about an eviction: which of the candidates is the victim, and whether it
+// is compressed, spilled or dropped. These are pure functions of numbers, so a run can decide on the state of
 // its simulator. The simulator ([5]) never uses the store: its counts and the backend's are independent.
 // ============================================================================
 
@@ -58451,8 +58612,9 @@ typedef struct tli_store {
     uint64_t   bytes[TL_TIER_COUNT];   // claimed now
     uint64_t   peak_bytes;             // device tier: most bytes since the caller set it
     uint64_t   foreign[TL_TIER_COUNT]; // without accounts: live bytes of others when the peaks were reset
-    int32_t    is_strict;              // 1 = whatever is refused is an error, and while it is, claims fail:
-                                       // a plan has no room for bytes that should be gone
+    int32_t    is_strict;              // 1 = a block that the backend does not take back is an error, too, and
+                                       // claims fail until it has taken the whole list back: a plan has no room
+                                       // for bytes that should be gone
     int32_t    enqueued;               // 1 = work was enqueued after the last submit
     tl_ticket  last_ticket;            // of the last submit
     tli_lost  *lost;
@@ -58587,7 +58749,7 @@ static tl_result tli_release_range(tli_store *store, const tli_held *held) {
     return result;
 }
 
-// Offer one of them to the backend again; TL_OK once it has taken it back.
+// Offer an entry of the list to the backend again; TL_OK once it has taken it back.
 static tl_result tli_retry_one(tli_store *store, tli_lost *lost) {
     const tl_backend *backend = store->backend;
     tli_held *held = &lost->held;
@@ -58603,7 +58765,7 @@ static tl_result tli_retry_one(tli_store *store, tli_lost *lost) {
     return result == TL_ERROR_CORRUPT ? TL_OK : result;
 }
 
-// Offer all of them again. What is refused to the end is freed with the backend.
+// Offer the whole list again; returns the first error. What is refused to the end is freed with the backend.
 static tl_result tli_retry_lost(tli_store *store) {
     tl_result first = TL_OK;
     int32_t i, kept = 0;
@@ -58665,7 +58827,7 @@ static tl_result tli_abandon(tli_store *store, tli_held *held) {
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
-// Give back what is behind the first bytes of held ones, at least one. The backend can.
+// Give back all but the first `bytes` of held bytes; bytes > 0. The backend must have `shorten`.
 static tl_result tli_shorten_held(tli_store *store, tli_held *held, uint64_t bytes) {
     tl_result result = (store->backend->shorten)(store->backend->self, tli_account_of(store), held->range,
                                                bytes);
@@ -58942,7 +59104,7 @@ TLI_IMPL int tl_parse_eviction(const char *text, tl_eviction *eviction) {
 }
 #endif
 
-// Those that are decided as tensors come.
+// The policies that decide about each tensor when it is saved, or made, without a plan.
 #define TLI_POLICIES_ONLINE (TLI_POLICY(KEEP_ALL) | TLI_POLICY(EVERY_N) | TLI_POLICY(SELECTIVE) | \
                              TLI_POLICY(NONE))
 
@@ -58987,6 +59149,7 @@ typedef struct tli_cell { uint32_t hash; int32_t entry; } tli_cell;  // entry + 
 
 typedef struct tli_list { int32_t head, tail; } tli_list;  // entry + 1
 
+// A bank is one half of tl_manager.lists here, not a memory.
 #define TLI_LIST_COUNT 256  // lists of a bank: one is used, or one for each class of size or cost per byte
 #define TLI_DROPPABLE  0    // bank of entries that may be dropped
 #define TLI_KEPT       1    // bank of entries that may be compressed or spilled, but not dropped
@@ -59072,7 +59235,8 @@ static int32_t tli_find_entry(const tl_manager *m, const tl_checkpoint_key *key)
 }
 
 #ifdef TLI_INVARIANTS
-// Each entry in use is found by its key, takes what its tier counts, and is in a list where it can be evicted.
+// An entry in use is found by its key, counts the bytes that it has claimed, and is in a list of its bank if
+// these are of the device tier.
 static int tli_entry_holds(const tl_manager *m, int32_t i) {
     const tli_entry *e = &m->entries[i];
     int is_listed = e->held.tier == TL_TIER_DEVICE && e->held.range.bytes > 0;
@@ -59186,7 +59350,7 @@ static void tli_remove_entry(tl_manager *m, int32_t i) {
 // -- lists of entries that may be evicted, each in order of age or of last use --
 
 // The list of an entry, by its class of size or of cost per byte, in steps of a fraction of a power of
-// two. Classes only save time.
+// two. Classes save time: the victim is then near the best ([11] says how near), not always the best.
 static int32_t tli_list_of(const tl_manager *m, const tli_entry *e) {
     int32_t bank = e->keep ? TLI_LIST_COUNT * TLI_KEPT : TLI_LIST_COUNT * TLI_DROPPABLE;
     if (m->desc.eviction == TL_EVICTION_LARGEST) return bank + tli_class_of(e->victim.bytes);
@@ -59202,7 +59366,7 @@ static uint64_t tli_list_key(const tl_manager *m, const tli_entry *e) {
 // Whether an entry of a list may be dropped now.
 static int tli_is_droppable(const tli_entry *e) { return !e->keep && !e->borrows; }
 
-// Insert an entry that takes device bytes into its list, in order of its key. The place is searched from
+// Insert an entry that takes device bytes into its list, in order of tli_list_key. The place is searched from
 // both ends at once: new entries belong at the end, those that just left the front at the front.
 static void tli_enlist(tl_manager *m, int32_t i) {
     tli_entry *e = &m->entries[i];
@@ -59286,7 +59450,8 @@ static int tli_has_room(const tl_manager *m, uint64_t bytes) {
 
 // -- eviction --
 
-// How an entry leaves the device tier uncompressed, if it does. may_compress = 0: its compression failed.
+// How an entry is evicted: compressed, spilled or dropped; TLI_EXIT_NONE = it has to stay. may_compress = 0:
+// there was no memory for its compressed bytes.
 static tli_exit tli_find_exit(const tl_manager *m, const tli_entry *e, int may_compress) {
     tli_exits exits;
     exits.codec = may_compress && e->codec == TL_CODEC_NONE && !e->lossless ? m->desc.codec : TL_CODEC_NONE;
@@ -59445,8 +59610,8 @@ static tl_result tli_evict_until(tl_env *env, tl_manager *m, tli_function functi
     return result == TL_ERROR_OVER_BUDGET ? tli_refuse(env, m, function, bytes) : result;
 }
 
-// Claim bytes in the device tier, evicting for them. Their memory is found before anything is evicted, so
-// nothing is lost if there is none. Only if the backend's capacity is known are entries evicted for it.
+// Claim bytes in the device tier, evicting for them. Their memory is found before anything is dropped, so
+// nothing is lost if there is none. Only if the backend's capacity is known are entries evicted to find it.
 static tl_result tli_acquire(tl_env *env, tl_manager *m, tli_function function, uint64_t bytes,
                              tli_held *held) {
     tl_result result, evicted = TL_OK;
@@ -60060,13 +60225,13 @@ TLI_IMPL void tl_free_manager(tl_manager *manager) {
 //
 //     step        buffer before                 after
 //     SPILL       device range                  + host range, copy under way
-//     WAIT        copy under way                one of both ranges
+//     WAIT        copy under way                after SPILL the host range alone, after FETCH both
 //     COMPRESS    device range of f32           device range of packed bytes
 // ============================================================================
 
 // -- the run --
 
-// The held bytes of one tensor, gradient or saved state.
+// The held bytes of one tensor or gradient, or the saved bytes of a node.
 typedef struct tli_buffer {
     tli_held  device;      // raw or compressed
     uint8_t   state;       // tli_state
@@ -60102,7 +60267,7 @@ typedef struct tli_call {
     uint64_t    first, count, total;  // elements: the call is for count from first on, of total
     int32_t     turn, turns; // of the calls for the same elements: one, or several of a fused node
     int32_t     member;      // of a fused node: which one is called, from 0
-    int32_t     node;        // whose kernel is called, of the caller's graph
+    int32_t     node;        // whose kernel is called, of the caller's graph; of the run's if it has no member
     tl_step_kind kind;       // of the call
     uint64_t    block_bytes; // of a fused node: from one block in the scratch to the next
     int32_t     outputs_ready;
@@ -60113,9 +60278,10 @@ typedef struct tli_call {
     int32_t     replays;     // 1 = the random hook is to put the present state back after the last call
     int32_t     polled;      // how often its kernel has answered TL_NOT_READY
     int32_t     request;     // of the message that its kernel has begun
-    int32_t     is_asked;    // 1 = one of these answers was for the present call of tl_run_plan
+    int32_t     is_asked;    // 1 = its kernel was asked in the present call of tl_run_plan, and was not ready
 #ifndef TL_NO_ONLINE
-    uint64_t   *reported;    // [output_count] what a dynamic node made, right or wrong, or TLI_UNREPORTED
+    uint64_t   *reported;    // [output_count] bytes that a dynamic node reported, not yet checked, or
+                             // TLI_UNREPORTED
     int32_t     is_inside;   // 1 = its kernel is running
 #endif
 } tli_call;
@@ -60143,7 +60309,7 @@ typedef struct tli_online {
     int32_t   is_bare;         // 1 = the goal was restarted with nothing held
     int32_t   searches;        // 1 = the budget grows to the bytes that a bare goal needs
     int32_t  *forward_uses;    // [tensor_count] later forwards that read it
-    int32_t  *backward_uses;   // [tensor_count] later backwards that read it
+    int32_t  *backward_uses;   // [tensor_count] later backwards that use it (tli_online_is_use)
     int32_t  *pins;            // [item_count] > 0 = must not be evicted
     int32_t  *until;           // [tensor_count] the last goal that can need it; NULL = all nodes may run again
     int32_t  *ends, *next_end; // [2 nodes] [tensor_count] lists of tensors by `until`; -1 = the end of a list
@@ -60156,7 +60322,8 @@ typedef struct tli_online {
     int32_t   open_count;      // wanted tensors that are not held and whose node is not in the closure yet
     int32_t   save_all;        // 1 = there is room to keep everything that the closure makes
     tli_spans spans;           // of policy every-n
-    int32_t   by_spans;        // 1 = what is made in passing is dropped, to peak lower ([5])
+    int32_t   by_spans;        // 1 = what a backward makes again in an earlier span is dropped, unless it is
+                               // read in another span, to peak lower ("checkpoints at an interval", [5])
     int32_t   span;            // that of the backward under way
     uint8_t  *wanted;          // [tensor_count] tli_want_kind
     int32_t  *wanted_uses;     // [tensor_count] reads left in the closure and by the goal
@@ -60197,7 +60364,7 @@ typedef struct tli_step_state {
 // (tli_choose_flight).
 typedef struct tli_flight {
     tli_step_state at;
-    tl_kernel user_kernel;      // of the call that was yielded, where nodes have users; stays here
+    tl_kernel user_kernel;      // of the call that was yielded, where nodes have users; never moved to the run
 } tli_flight;
 
 // The blocks of a run in one tier, taken at init, and where its claims lie.
@@ -60229,10 +60396,10 @@ typedef struct tli_cache {
 
 // Which nodes of the caller's graph each node of the run's graph computes, by a fusion or by a map that a later
 // part fills in. A node with one member is that node; one with several is carried out block by block; one with
-// none is a conversion that the run carries out itself.
+// none is a conversion that the run carries out itself, or a message between ranks.
 typedef struct tli_members {
     const tl_graph *graph;          // the caller's; NULL = the run's own is it, and all below is 0
-    const int32_t  *nodes;          // [nodes of it] the run's node that computes it
+    const int32_t  *nodes;          // [nodes of it] the run's node that computes it; -1 = another rank's does
     const int32_t  *tensors;        // [tensors of it] the run's tensor that holds it, -1 = none does; NULL =
                                     // the same output of that node, if it is the last of the node's members
     const int32_t  *first_members;  // [node_count + 1] index into members
@@ -60299,7 +60466,7 @@ struct tl_run {
     int32_t         in_arena;        // 1 = one arena a tier, taken at init: a plan without places gets them
     uint64_t        live_budget[TL_TIER_COUNT];  // of the online decisions; less than the budgets where the
                                      // arenas need it
-    tl_plan_block  *own_blocks;      // of a plan that was given, with the bytes that are used of each
+    tl_plan_block  *own_blocks;      // of the plan, given or made, with the bytes that are used of each
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
@@ -60389,7 +60556,8 @@ static void tli_run_choose_slot(tl_run *run, int32_t slot) {
     TLI_INVARIANT(slot >= 0 && slot < run->slot_count);
 }
 
-// The bytes of a tensor in a slot as far as they are known.
+// The bytes of a tensor in a slot: those that were reported in this pass, else those of the graph, which are
+// the bound of a dynamic node.
 static uint64_t tli_known_bytes(const tl_run *run, int32_t slot, int32_t tensor) {
     uint64_t bytes = run->graph->outputs[tensor].bytes;
 #ifndef TL_NO_ONLINE
@@ -60449,7 +60617,7 @@ static int32_t tli_find_run_node(const tl_run *run, int32_t node) {
 }
 #endif
 
-// Whether the run's graph and plan are those of a compiled plan.
+// Whether the run's graph is that of a compiled plan.
 static int tli_has_compiled(const tl_run *run) {
 #if defined(TL_NO_PLANNERS) || defined(TL_NO_PRECISION)
     (void)run;
@@ -60618,7 +60786,7 @@ static int tli_is_readable(const tli_buffer *buffer) {
     return buffer->state == TLI_RESIDENT || buffer->state == TLI_LEAVING;
 }
 
-// Ranges of what is held. room: for one that stands nowhere, as in runs of TL_ONLY_TABLES.
+// Ranges of what is held. room: where a range is written that is not stored, as in runs of TL_ONLY_TABLES.
 static const tl_range *tli_held_range(const tl_run *run, const tli_held *held, tl_range *room) {
     (void)run;
     (void)room;
@@ -60772,7 +60940,7 @@ static tl_result tli_buffer_convert(tl_run *run, tli_buffer *buffer, uint64_t by
 // blocks and has more is called several times, each time for the next elements:
 //
 //     output, input, gradients   |--------|--------|-----|   cut: as many elements as output 0
-//     row, scratch               |--|                        whole in each call
+//     other operands, scratch    |--|                        whole in each call
 //
 // All but the last call have the same number of elements, and every part begins at a multiple of the backend's
 // alignment. Bytes at the end of a tensor that make no whole element are cut as one, but kernels are not told
@@ -60849,7 +61017,8 @@ static tl_result tli_fail_size(tl_run *run, tli_rule rule, uint64_t most, uint64
     return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
 }
 
-// Refuse a node that has an operand which no kernel can be given, not even a range of it.
+// Refuse a node that has an operand above the backend's largest binding, unless it takes blocks and all such
+// operands can be cut.
 static tl_result tli_check_binding(tl_run *run, int32_t id) {
     const tl_node *node = &run->graph->nodes[id];
     uint64_t binding = run->limits.binding_bytes;
@@ -60905,7 +61074,7 @@ static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     if (access >= 0 && writes) call->writable[access] = 1;
 }
 
-// The same for a tensor, or its gradient: what is known of it.
+// Add an operand: of the range of a tensor, or of its gradient, the part that is known to be used.
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
     tl_range range = tli_known_range(run, tensor, *whole);
     tli_call_operand(run, &range, writes);
@@ -61147,7 +61316,7 @@ static tl_result tli_open_flights(tl_run *run, int32_t step_count, uint64_t oper
 //     call of F 7    |-----------------------|
 //
 // When the kernel has been called once, the call is set aside with its operands, mapped as they are. The W of
-// its node calls the kernel again until it is ready, and closes the step as others are closed at once.
+// its node calls the kernel again until it is ready, and closes the step then.
 
 // A call that was set aside: states are swapped with the run's, so that each keeps its arrays.
 typedef struct tli_begun {
@@ -61237,8 +61406,8 @@ static int32_t tli_count_begun(const tl_run *run) {
     return most;
 }
 
-// Refuse calls that are not one call of one kernel, and what goes by one call at a time. Fused nodes have
-// scratch, so they begin none.
+// Refuse a plan that begins what is not one call of one kernel; one that begins any call goes with no random
+// hook and no dynamic nodes. Fused nodes have scratch, so they begin none.
 static tl_result tli_check_begun(tl_run *run) {
     int32_t i;
     for (i = 0; i < run->plan.step_count; i++) {
@@ -61288,19 +61457,21 @@ static tl_result tli_open_begun(tl_run *run, uint64_t operands, uint64_t outputs
 //
 // The nodes "receive" and "send" of a stage have kernels of the run's own, which go through the caller's
 // transport and are polled as any kernel is. Message k between two ranks, there or back, of slot s has the tag
-// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks the
-// ranks are a ring. Two ranks are then each other's next: what the one sends is a tensor to its next, or a
-// gradient to the one before, so tags differ in back. Tag 0 is that of sums over replicas, and of greetings:
-// before its first pass a rank and its neighbours in the pipeline, before its first sum a rank and its
-// neighbours in the ring tell each other what has to be the same on both.
+// 1 + (2 k + back) x slots + s on both sides, because both list what crosses in the same order. With chunks
+// the ranks are a ring. In a ring of two the rank before is also the rank after: each sends the other tensors,
+// as to the one after, and gradients, as to the one before, which `back` in the tag tells apart. Tag 0 is that
+// of sums over replicas, and of greetings: before its first pass a rank and its neighbours in the pipeline,
+// before its first sum a rank and its neighbours in the ring tell each other what has to be the same on both.
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };  // rank -+ 1, replica -+ 1
+// The ranks before and after in the pipeline; the replicas before and after in the ring of sums.
+enum { TLI_BEFORE, TLI_AFTER, TLI_RING_BEFORE, TLI_RING_AFTER, TLI_NEIGHBOURS };
 
 typedef struct tli_words {
     uint64_t plans;      // hash of those of all ranks; 0 = no plan of ranks
     uint64_t variables;  // hash of the registered ones
-    uint64_t settings;   // hash of repeat_count, seed, first_micro_batch; 0 between replicas: they may differ
+    uint64_t settings;   // in the pipeline: hash of repeat_count, seed, first_micro_batch; between replicas
+                         // repeat_count if there are shards, else 0: they may differ
     uint64_t step;       // the next training step
     uint64_t passes;     // that have ended of the one under way
 } tli_words;
@@ -61317,7 +61488,8 @@ typedef struct tli_greeting {
 typedef struct tli_messages {
     const tl_transport *transport;
     int32_t *numbers;                        // [nodes] k of a message; -1 = none
-    int32_t  peers[TLI_NEIGHBOURS];          // -1 = none; in a ring of two the one after is the one before
+    int32_t  peers[TLI_NEIGHBOURS];          // ranks of the transport; -1 = none. Of two replicas each has the
+                                             // other as TLI_RING_BEFORE, and no TLI_RING_AFTER
     tli_greeting stages, ring;
     int32_t  failed_peer;                    // of the last message that failed
     int32_t  is_out_of_step;                 // 1 = a pass did not end: peers may have its messages, or wait
@@ -61330,7 +61502,7 @@ enum { TLI_PIECE_COUNT = 4096 };  // elements
 enum { TLI_REDUCE_SCATTER = 1, TLI_REDUCE_GATHER = 2 };
 
 typedef struct tli_reduction {
-    int32_t  parts;                 // TLI_REDUCE_ bits that are left; 0 = none is under way
+    int32_t  parts;                 // TLI_REDUCE_ bits that are left for the present range
     int32_t  asked;                 // the bits it began with
     tl_variable_kind kind;
     int32_t  node;                  // of the run's graph, whose shards are summed; -1 = every range of the kind
@@ -61361,7 +61533,7 @@ static tli_message tli_message_of(int sends, int32_t peer, uint32_t tag, void *d
 }
 
 // Ask the transport to take a message. Only one that it took has a number: whatever it wrote beside another
-// answer is forgotten. TL_NOT_READY: it takes it at present no more; ask again.
+// answer is forgotten. TL_NOT_READY: it takes no more at present; ask again.
 static tl_result tli_begin_request(const tl_transport *transport, const tli_message *m, int32_t *request) {
     int32_t number = TLI_NO_REQUEST;
     tl_result result = m->sends
@@ -61423,7 +61595,7 @@ static void tli_count_message(tl_run *run, const tli_message *m) {
     else run->report.received_bytes += m->bytes;
 }
 
-// The kernel of all messages: calls begin one until the transport takes it, the others ask for it.
+// The kernel of all messages: it offers its message until the transport takes it, and polls it from then on.
 static tl_result tli_carry_message(const tl_kernel_call *call, void *user) {
     tl_run *run = (tl_run *)user;
     tli_messages *messages = run->messages;
@@ -61485,7 +61657,7 @@ static void tli_open_words(const tl_run *run, tli_greeting *g) {
     TLI_INVARIANT(tli_greeting_holds(g));
 }
 
-// Begin those messages of a greeting that the transport did not take so far. *waits: 1 = there are others.
+// Begin those messages of a greeting that the transport did not take so far. *waits = 1: some are left.
 static tl_result tli_begin_greeting(tl_run *run, tli_greeting *g, int32_t *waits) {
     tli_messages *m = run->messages;
     tl_result result = TL_OK;
@@ -61513,7 +61685,7 @@ static void tli_end_greeting(const tli_messages *m, tli_greeting *g) {
     TLI_INVARIANT(tli_greeting_holds(g));
 }
 
-// What both sides have told each other is the same; variables only of replicas, which have the same stage.
+// Check that both sides have told each other the same; variables only of replicas, which have the same stage.
 static tl_result tli_compare_words(const tl_run *run, tli_function function, const tli_greeting *g) {
     const tli_messages *m = run->messages;
     int32_t i;
@@ -61667,9 +61839,9 @@ static void tli_close_messages(tl_run *run) {
 // + 1 - t:
 //
 //     p = 3          scatter: 0     1                 gather: 0     1
-//     replica 0      s0 ->        s2 + g2 ->  s1 done     s1 ->   s0 ->
-//     replica 1      s1 ->        s0 + g0 ->  s2 done     s2 ->   s1 ->
-//     replica 2      s2 ->        s1 + g1 ->  s0 done     s0 ->   s2 ->
+//     replica 0      s0 ->      s2 + own ->   s1 done     s1 ->   s0 ->
+//     replica 1      s1 ->      s0 + own ->   s2 done     s2 ->   s1 ->
+//     replica 2      s2 ->      s1 + own ->   s0 done     s0 ->   s2 ->
 //
 // Shards travel in pieces, and what arrives to be added waits in a buffer of one piece.
 
@@ -61711,7 +61883,7 @@ static int32_t tli_find_ring_rank(const tl_run *run, int32_t by) {
     return replica * stages + run->messages->transport->rank % stages;
 }
 
-// Where a shard of so many elements begins.
+// The element at which a shard of a range of so many elements begins.
 static uint64_t tli_shard_start(uint64_t count, uint64_t replicas, uint64_t shard) {
     uint64_t rest = count % replicas;
     return count / replicas * shard + (shard < rest ? shard : rest);
@@ -61749,7 +61921,7 @@ static int tli_reduction_holds(const tl_run *run, const tli_reduction *r) {
 }
 #endif
 
-// Begin those messages of a piece that the transport did not take so far. *waits: 1 = there are others.
+// Begin those messages of a piece that the transport did not take so far. *waits = 1: some are left.
 static tl_result tli_begin_piece(tl_run *run, tli_reduction *r, tli_shard_piece sent,
                                  tli_shard_piece received, int *waits) {
     void *to = r->parts & TLI_REDUCE_SCATTER ? r->values : received.at;
@@ -61783,7 +61955,7 @@ static tl_result tli_poll_piece(tl_run *run, tli_reduction *r) {
     return has_failed || !received ? sent : received;
 }
 
-// Go on to the next piece, turn, part or range; r->parts is 0 at the end.
+// Go on to the next piece, turn, part or range. At the end no range is left (tli_find_next_variable).
 static void tli_pass_piece(tl_run *run, tli_reduction *r) {
     uint64_t replicas = (uint64_t)tli_count_replicas(run), count;
     r->accepted = 0;
@@ -62006,8 +62178,8 @@ static int32_t tli_count_blocks(const tl_run *run, int32_t id, int backward) {
     return backward ? turns + run->members.recompute_counts[id] : turns;
 }
 
-// Whether as many blocks of `stride` bytes, of which the last needs `bytes`, lie in the scratch, with that of a
-// member behind them.
+// Whether so many blocks, one every `stride` bytes, of which the last needs `bytes`, fit into `work` bytes,
+// with `scratch` bytes for a member behind them.
 static int tli_fits_whole(uint64_t work, uint64_t stride, uint64_t bytes, int32_t blocks, uint64_t scratch) {
     uint64_t sum;
     if (!tli_mul_u64(stride, (uint64_t)(scratch ? blocks : blocks - 1), &sum)) return 0;
@@ -62241,9 +62413,10 @@ static tl_result tli_map_members(tl_run *run) {
     return TL_OK;
 }
 
-// Measured, tests/bench/bench_fusion.c and bench_vk_fusion.c: the least bytes above which time falls no more.
-#define TLI_RUN_FUSION_BLOCK 16384          // of a block in memory of the host, in a quarter of a tensor
-#define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // of a device, where each call costs more, in a whole tensor
+// Bytes of a block, measured by tests/bench/bench_fusion.c and bench_vk_fusion.c: the least above which time
+// falls no more.
+#define TLI_RUN_FUSION_BLOCK 16384          // on the host, where a node's blocks may take a quarter of a tensor
+#define TLI_RUN_FUSION_DEVICE_BLOCK 262144  // on a device, where a call costs more: they may take a whole one
 
 // Bytes of a block that suit the backend. Where it is known what a call takes, that is an eighth of the time
 // in which a block is read and written, at most.
@@ -62256,15 +62429,17 @@ static uint64_t tli_find_fusion_block(const tl_run *run) {
 }
 
 #ifndef TL_NO_PRECISION
-// What a call costs where nobody measured it: nothing on the host; on a device, where it takes microseconds,
-// enough that a chain is fused for bytes alone.
+// What a call costs, in units of the costs of nodes, where nobody measured it: nothing on the host; on a
+// device, where it takes microseconds, so much that a chain is fused only where the bytes that this saves are
+// needed.
 static uint64_t tli_find_fusion_call_cost(const tl_run *run) {
     if (run->limits.host_visible || (run->desc.device && run->desc.device->call_latency_ns)) return 0;
     return 1;
 }
 #endif
 
-// The part of a tensor that its blocks may take.
+// As tl_fusion_desc.scratch_parts: the blocks of a node may take a quarter of a tensor on the host, else all
+// of one.
 
 static uint64_t tli_find_fusion_parts(const tl_run *run) { return run->limits.host_visible ? 4 : 1; }
 
@@ -62340,7 +62515,7 @@ static tli_rule tli_why_not_whole(const tl_run *run) {
     return TLI_RULE(TENSOR_INSIDE_OF_A_FUSED_NODE);
 }
 
-// The same of a compiled plan, where results may be those of conversions.
+// As tli_find_caller_tensor, of a compiled plan, where results may be those of conversions.
 static tl_result tli_find_mapped_tensor(const tl_run *run, tli_function function, tl_tensor *tensor) {
     const tl_node *node = &run->members.graph->nodes[tensor->node];
     int32_t mapped = run->members.tensors[node->first_output + tensor->output];
@@ -62380,7 +62555,7 @@ static tl_result tli_find_caller_tensor(const tl_run *run, tli_function function
 // Source: Rajbhandari et al., ZeRO, 2020, arXiv:1910.02054, section 5.2.
 
 #ifndef TL_ONLY_TABLES
-// The first range that has a shard; state_count if none has.
+// The first range that has a shard; variable_count if none has.
 static int32_t tli_find_first_shard(const tl_run *run) {
     int32_t i = 0;
     while (run->desc.variables && i < run->desc.variable_count && !run->desc.variables[i].shard) i++;
@@ -62461,7 +62636,7 @@ static void tli_find_variable_bytes(const tl_run *run, int32_t i, void **host, u
 #endif
 
 #ifndef TL_ONLY_TABLES
-// Whether a sum over ranks is under way: what it has not summed yet is in no range.
+// Whether a sum over ranks is under way: until it ends, ranges hold sums of some of the replicas.
 static int tli_is_reducing(const tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     return run->reduction != NULL;
@@ -62515,7 +62690,8 @@ static int tli_online_by_spans(const tl_run *run) {
     return run->online.by_spans && run->checkpoints_on;
 }
 
-// Whether a node that a backward needs again runs in passing only.
+// Whether a node that runs again for a backward is of another span: what it makes stays only where another span
+// reads it.
 static int tli_online_in_passing(const tl_run *run, int32_t id) {
     return tli_online_by_spans(run) && run->online.spans.of_node[id] != run->online.span;
 }
@@ -62668,7 +62844,7 @@ static tl_result tli_online_end_goal(tl_run *run) {
 
 // -- online decisions: eviction --
 
-// The ways in which a tensor may leave the device.
+// The ways in which a tensor may be evicted.
 static tli_exits tli_online_find_exits(const tl_run *run, int32_t tensor) {
     const tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[tensor];
@@ -62764,7 +62940,8 @@ static int32_t tli_online_pick(tl_run *run) {
     return tli_end_hunt(&hunt);
 }
 
-// Compress an item if that is allowed and both copies fit, else spill it if the host has room, else drop it.
+// Evict an item. Saved bytes are dropped; a tensor is compressed if that is allowed and both copies fit, else
+// spilled if the host has room, else dropped.
 static tl_result tli_online_evict(tl_run *run, int32_t item) {
     tli_exits exits;
     tli_exit way;
@@ -62782,7 +62959,8 @@ static tl_result tli_online_evict(tl_run *run, int32_t item) {
     return result ? result : tli_online_emit_tensor(run, TL_STEP_WAIT, item, TL_CODEC_NONE);
 }
 
-// Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal).
+// Nothing is left to evict: refuse. Only the refusal of a bare goal is final (see tli_online_reach_goal); while
+// a budget that works is searched (searches), the budget grows to what the goal needs instead.
 static tl_result tli_online_refuse(tl_run *run, uint64_t bytes, int32_t node) {
     tli_online *o = &run->online;
     tli_sentence s;
@@ -62997,7 +63175,7 @@ static void tli_online_choose_saves(tl_run *run, uint64_t goal_bytes) {
 
 // -- online decisions: running a closure --
 
-// Remove one reader of a tensor.
+// Remove one reader of a tensor. After the last one it is unpinned, and dropped if it is not to be kept.
 static tl_result tli_online_unwant(tl_run *run, int32_t tensor) {
     tli_online *o = &run->online;
     uint8_t want = o->wanted[tensor];
@@ -63363,13 +63541,13 @@ static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
 // Online runs and those that keep results take the graph and make decisions, or plans, of their own.
 
 #ifndef TL_NO_PLANNERS
-// The blocks of an arena of so many bytes at most, where each two neighbours hold more than one can.
+// The most blocks in which an arena of so many bytes can lie: any two neighbours hold more than one block may.
 static uint64_t tli_most_blocks(const tl_run *run, uint64_t bytes) {
     uint64_t cut = tli_run_cut(run);
     return cut && bytes > cut ? bytes / cut * 2 + 2 : 1;
 }
 
-// What the backend takes beside an aligned arena of so many bytes at most: overhead, and what rounding adds.
+// The most that the backend takes beside an aligned arena of so many bytes: overhead, and what rounding adds.
 static uint64_t tli_beside_arena(const tl_run *run, tl_tier tier, uint64_t bytes) {
     uint64_t beside = run->limits.block_overhead_bytes[tier], sum;
     if (run->limits.granularity_bytes > run->limits.alignment_bytes)
@@ -63407,8 +63585,9 @@ static int tli_computes_mixed(const tl_run *run) {
            (run->desc.kernel_precisions & (1u << TL_PRECISION_MIXED));
 }
 
-// Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online all chains
-// are fused on the host, whatever that costs: nobody knows what they would pay otherwise.
+// Whether the strategy leaves more open than a plan of the graph as it is. For decisions made online on the
+// host fusion alone is nothing to compile: tli_take_fusion fuses all chains, because what each would save is
+// not known before the decisions.
 static int tli_is_open(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (!desc->strategy || desc->plan || desc->checkpoints || desc->formats || desc->fusion) return 0;
@@ -63477,8 +63656,8 @@ static tl_result tli_compile_run(tl_run *run, const tl_strategy *strategy, const
     return tli_compile_within(run->env, &desc, budget, &run->own_compiled);
 }
 
-// The same within the run's budget. What decides online may fit where no plan does, so it gets the graph that
-// is cheapest without a limit then.
+// Compile within the run's budget. An online run may fit where no plan does, so it gets the graph that is
+// cheapest without a limit then.
 static tl_result tli_compile_budget(tl_run *run, const tl_strategy *strategy) {
     tli_budget budget = run->in_arena ? tli_arena_budget(run) : run->budget;
     tli_quiet quiet = tli_begin_quiet(run->env);
@@ -63523,7 +63702,8 @@ static tl_result tli_compile_strategy(tl_run *run) {
     return tli_compile_budget(run, &strategy);
 }
 
-// Whether a compiled plan that was given is one of the desc's graph, and nothing contradicts it.
+// Why the compiled plan that was given is refused: it is not of the desc's graph, or something contradicts it.
+// TLI_NO_RULE = it is not refused.
 static tli_rule tli_find_compiled_rule(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_compiled_plan *compiled = desc->compiled;
@@ -63762,7 +63942,8 @@ static tl_result tli_take_compiled(tl_run *run) {
 
 // -- results kept between passes: in a pass --
 
-// The version of a fused node is that of all its members, one of them alone as it is; 0 if one is.
+// The version of a node: that of its only member as the caller gives it, or a mix of those of several members,
+// 0 if one of them is 0.
 static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_batch) {
     int32_t count = tli_count_members(run, id), at;
     uint64_t version = 1;
@@ -63774,7 +63955,7 @@ static uint64_t tli_ask_version(const tl_run *run, int32_t id, int32_t micro_bat
     return version;
 }
 
-// What is kept is an entry of the warm plan, or like any other tensor.
+// Mark what is kept as the entry of the warm plan, which a release leaves in place, or as any other tensor.
 static void tli_mark_kept(tl_run *run, int is_entry) {
     const tl_plan *warm = &run->cache.plans[1];
     int32_t i;
@@ -63821,7 +64002,7 @@ static void tli_choose_cached_plan(tl_run *run, int32_t micro_batch) {
         is_same &= version == cache->versions[id] && (version || !cache->is_watched[id]);
         cache->versions[id] = version;
     }
-    cache->is_kept = is_same;       // else until the pass has made it
+    cache->is_kept = is_same;       // if 0, the full pass makes what is kept and sets it at its end
     tli_take_cached_plan(run, is_same);
     tli_mark_kept(run, is_same);
     TLI_INVARIANT(tli_cache_holds(run) && cache->is_warm == is_same);
@@ -63915,7 +64096,7 @@ static uint64_t tli_node_output_bytes(const tl_graph *graph, int32_t id) {
     return bytes;
 }
 
-// cost / bytes in units of 2^-20, as large as fits.
+// cost / bytes in units of 2^-20; UINT64_MAX if that does not fit.
 static uint64_t tli_rate_cost(uint64_t cost, uint64_t bytes) {
     uint64_t whole = bytes ? cost / bytes : UINT64_MAX, rest = bytes ? cost % bytes : 0;
     if (whole >> 43) return UINT64_MAX;
@@ -64070,7 +64251,7 @@ static int32_t tli_list_entry(const tl_graph *graph, const tli_part *part, tl_en
     return count;
 }
 
-// Make a plan of the run's graph of one of a part.
+// Turn a plan of a part into one of the run's graph, without places.
 static tl_result tli_rename_plan(const tli_caching *c, const tli_part *part, const tl_plan *found,
                                  tl_plan *plan) {
     tl_env *env = c->run->env;
@@ -64120,7 +64301,7 @@ static tl_result tli_make_cached_plan(tli_caching *c, int is_warm) {
     return result;
 }
 
-// The end of the highest place of the plan in a block that is there before its first step.
+// The highest end, in its block, of what lies there before the first step of a plan: graph inputs and entry.
 static uint64_t tli_find_start_bytes(const tl_run *run, const tl_plan *plan) {
     uint64_t highest = 0, alignment = tli_larger_u64(1, run->limits.alignment_bytes);
     const tl_graph *graph = run->graph;
@@ -64140,7 +64321,7 @@ static uint64_t tli_find_start_bytes(const tl_run *run, const tl_plan *plan) {
     return highest;
 }
 
-// Replay both plans with their places.
+// Replay one of the two plans with its places.
 static tl_result tli_measure_cached_plan(tl_run *run, int is_warm) {
     tli_cache *cache = &run->cache;
     const tl_plan *plan = &cache->plans[is_warm];
@@ -64416,8 +64597,8 @@ static void tli_free_reports(tl_run *run) {
 // A pass begins with the plan by bounds. When a dynamic node has reported less, its range is shortened, the
 // run's graph gets the bytes that are known, and the steps that are left are looked at again:
 //
-//     plan      F a  F v  D a | F w  B w  F a  B v  B a         v is dynamic, | is where it has reported
-//     rest                    | F w  B w       B v  B a         with a kept: neither D a nor F a
+//     plan      F a  F v | D a  F w  B w  F a  B v  B a         v is dynamic, | is where it has reported
+//     rest               |      F w  B w       B v  B a         with a kept: neither D a nor F a
 //
 // A forward that runs again is left out by leaving out the drops of what it makes. What was run again only for
 // it is not needed then either. A simulator that is in step with the executor tells whether the rest is a
@@ -64764,7 +64945,7 @@ static int tli_judge_trial(tli_rest *r) {
     return 1;
 }
 
-// How dear it is to leave a forward out: bytes x steps that are held, for its cost.
+// How dear it is to leave a forward out: bytes x steps for which they are held instead, / its cost.
 static uint64_t tli_rate_forward(const tli_rest *r, int32_t at) {
     const tl_step *step = &r->steps[at];
     const tl_node *node = &r->graph->nodes[step->node];
@@ -64812,8 +64993,8 @@ static int tli_spare_forwards(tli_rest *r) {
 typedef struct tli_rest_places {
     tl_step  *steps;             // of the whole pass
     tl_lifetimes lifetimes;
-    tl_layout_buffer *buffers;   // [count]; then those that are live from now on
-    int32_t  *numbers;           // [member_count]
+    tl_layout_buffer *buffers;   // [count] by number; at last [member_count] those live from now on
+    int32_t  *numbers;           // [member_count] of these buffers
     int32_t   count, member_count;
     int32_t   before;            // allocations before now
     tl_plan   plan;
@@ -64907,7 +65088,8 @@ static tl_result tli_take_rest(const tli_rest *r, tli_rest_places *p, const uint
     return TL_OK;
 }
 
-// Place the rest. TL_ERROR_INFEASIBLE: *height was found.
+// Place the rest, and give it to the run. TL_ERROR_INFEASIBLE: the lowest places found end at *height, above
+// the arena.
 static tl_result tli_place_rest(const tli_rest *r, uint64_t *height) {
     tl_env *env = r->run->env;
     tl_layout_desc desc;
@@ -65057,7 +65239,7 @@ static void tli_forget_reports(tl_run *run) {
 // What a step allocates lies where the table says, in blocks whose addresses are known when the run is made. So
 // what is held is no more than a place, and nothing is claimed, mapped, counted or given back:
 //
-//     place     offset in the tier + 1; 0 = absent; 1 = present, without bytes, too
+//     place     offset in the tier + 1; 0 = absent. What is present with 0 bytes has place 1
 //     address   that of its block + offset - that of the block in the tier
 //
 // This part has what the executor asks of its buffers, under the names that the full run has; what else it
@@ -65411,7 +65593,8 @@ static void tli_name_elements(const tl_run *run, tl_kernel_call *out) {
 #endif
 }
 
-// The operands in the order of tl_kernel_call: inputs, outputs, gradients of both, saved, scratch.
+// Fill in the kernel call. Operands lie in the order of tl_kernel_call: inputs, outputs, gradients of outputs
+// and of inputs, saved, scratch.
 static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     tli_call *call = &run->at.call;
     const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
@@ -65568,7 +65751,7 @@ static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
 #endif
 
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
-// is 1 x the loss scale; all others start at 0.
+// is 1, or loss_gradient_word, x the loss scale; all others start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
@@ -66285,7 +66468,7 @@ static tl_result tli_call_kernel(tl_run *run, const tl_run_step *step) {
 // -- the executor: figures --
 //
 // What a pass took beside what was planned: two counts that know nothing of each other, one by the simulator
-// from the steps, one by the backend's store from claims. A pass in which they differ has failed.
+// from the steps, one by the backend from claims. A pass in which they differ has failed.
 
 #ifndef TL_ONLY_TABLES
 static tl_result tli_run_mismatch(tl_run *run, tli_rule rule, uint64_t measured,
@@ -66461,8 +66644,8 @@ TLI_IMPL const tl_graph *tl_find_run_graph(const tl_run *run) {
 // -- the executor: a pass --
 //
 // What is held between passes and at their ends. A pass starts with the inputs and the plan's entry and nothing
-// else; it ends with the results and a comparison of the figures. One that is given up releases all but these
-// two, wherever it stands:
+// else; it ends with the results and a comparison of the figures. One that is given up releases all but inputs
+// and entry, wherever it stands:
 //
 //     start    release what the pass before left -> claim the entry -> count from 0
 //     end      submit -> give back what steps have freed -> compare
@@ -66546,7 +66729,8 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
     for (i = 0; i < run->saved_count; i++) (void)tli_buffer_drop(run, &run->saved[i]);
 }
 
-// Release all buffers. What the backend does not take back is offered to it again by the next pass.
+// Release all buffers; inputs and what is left of the plan's entry only with_inputs. What the backend does not
+// take back is offered to it again by the next pass.
 static void tli_release_buffers(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t i, f;
@@ -66613,7 +66797,7 @@ static void tli_drop_begun(tl_run *run, tli_begun *begun) {
     TLI_INVARIANT(tli_begun_holds(run));
 }
 
-// Submit what was enqueued and release everything, at any point of a pass.
+// Submit what was enqueued and release as tli_release_buffers does, at any point of a pass.
 static void tli_clear_run(tl_run *run, int with_inputs) {
     tli_quiet quiet = tli_begin_quiet(run->limits.env);
     int32_t f;
@@ -67552,7 +67736,7 @@ static tl_result tli_check_table(tl_run *run) {
 }
 
 #ifdef TL_SMALL_SIZES
-// Every offset ends before its block does, so no place exceeds 32 bits where these do not.
+// Every place ends before its block does, so no offset exceeds 32 bits where no end of a block does.
 static tl_result tli_check_small_sizes(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_plan *plan = run->plan;
@@ -67818,7 +68002,7 @@ TLI_IMPL const char *tl_name_variable(tl_variable_kind kind) {
     return tli_is_below((int64_t)kind, TL_VARIABLE_COUNT) ? tli_variable_names[kind] : "?";
 }
 
-// Each node of the caller's graph that comes from one has a user.
+// Check that desc.users has an entry for each node's origin (tl_node.origin), where the node has one.
 static tl_result tli_check_users(tl_run *run) {
     const tl_graph *graph = tli_caller_graph(run);
     tli_sentence s;
@@ -67861,7 +68045,7 @@ static tli_rule tli_find_variable_rule(const tl_run *run, const tl_variable *var
     return variable->shard ? tli_find_shard_rule(run, variable) : TLI_NO_RULE;
 }
 
-// Range number i, or beyond these the shard of range i - state_count.
+// Range number i, or beyond these the shard of range i - variable_count.
 static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
     int32_t count = run->desc.variable_count;
     tl_variable found = run->desc.variables[i < count ? i : i - count];
@@ -67872,9 +68056,9 @@ static tl_variable tli_find_memory(const tl_run *run, int32_t i) {
     return found;
 }
 
-// Compare the ranges in the order of their addresses: of two that overlap, one follows the other, or one that
-// overlaps it does. ends: the range that ends last so far, of those without a shard and of those with one,
-// which may overlap each other.
+// Refuse ranges that overlap. They are taken in the order of their addresses: one that overlaps any before it
+// overlaps the one of these that ends last. ends: the range that ends last so far, of those without a shard
+// and of those with one, which may overlap each other.
 static tl_result tli_compare_variables(tl_run *run, int32_t *order, uint64_t *keys) {
     int32_t variables = run->desc.variable_count, count = run->has_shards ? 2 * variables : variables;
     int32_t ends[2] = { -1, -1 }, i, k;
@@ -67905,7 +68089,7 @@ static int tli_do_overlap(const tl_variable *a, const tl_variable *b) {
     return from < to + b->bytes && to < from + a->bytes;
 }
 
-// Ranges with shards of one node of the run's graph are written by the same backward: they do not overlap.
+// Ranges with shards of one node of the run's graph are written by the same backward: they must not overlap.
 static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys) {
     const tl_variable *variables = run->desc.variables;
     int32_t count = run->desc.variable_count, i, k;
@@ -67924,11 +68108,12 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
 
 // A backward that is begun goes on beside others, which may use the bytes of its gradient: none has a shard.
 static tl_result tli_check_begun_shards(tl_run *run) {
+    const tl_variable *variables = run->desc.variables;
     int32_t i, k;
     for (i = 0; i < run->plan.step_count && run->has_shards; i++) {
         const tl_step step = tl_find_step(&run->plan, i);
         for (k = 0; k < run->desc.variable_count && step.begins && step.kind == TL_STEP_BACKWARD; k++)
-            if (run->desc.variables[k].shard && tli_find_run_node(run, run->desc.variables[k].node) == step.node)
+            if (variables[k].shard && tli_find_run_node(run, variables[k].node) == step.node)
                 return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                                        TLI_RULE(BEGINS_SHARDED_GRADIENT), (uint64_t)i, (uint64_t)step.node);
     }
@@ -67984,7 +68169,8 @@ static tl_result tli_compare_block(tl_run *run, const char *host, uint64_t bytes
     return TL_OK;
 }
 
-// The same with what a claimed range maps to. A checked backend maps copies, which overlap nothing.
+// Compare the variables with what a claimed range maps to. A checked backend maps copies, which overlap
+// nothing.
 static tl_result tli_compare_range(tl_run *run, tl_range range) {
     const tl_backend *backend = &run->backend;
     void *host = NULL;
@@ -68102,7 +68288,8 @@ static void tli_fill_narrow(const tl_plan *plan, const tl_narrow_plan *narrow, u
     }
 }
 
-// The parts of a plan's memory behind one another: what is read by the widest numbers comes first.
+// Where entry, offsets and steps begin in the memory of a narrow plan, behind tl_narrow_plan, the widest
+// numbers first. Returns the bytes of all.
 static uint64_t tli_count_narrow(const tl_plan *plan, const tl_narrow_plan *narrow, uint64_t *entry,
                                  uint64_t *offsets, uint64_t *steps) {
     uint64_t count = (uint64_t)plan->offset_count + (uint64_t)plan->host_offset_count;
@@ -68319,7 +68506,8 @@ static uint64_t tli_count_messages(const tl_run *run) {
 }
 #endif
 
-// All that the run keeps, but for what compiled plans of its own take beside their plan.
+// All that the run keeps, but for compiled plans of ranks, and for what another compiled plan of its own takes
+// beside its plan.
 static uint64_t tli_count_tables(const tl_run *run) {
     uint64_t bytes = tli_count_state(run) + tli_count_graph(&run->op_graph);
     if (run->owns_plan) bytes += tli_count_plan(&run->plan, !run->own_blocks);
@@ -68350,7 +68538,7 @@ static uint64_t tli_count_tables(const tl_run *run) {
 // tl_init_run checks the desc, finds a kernel for every node, makes or checks the plan (online: tries the
 // decisions out on the simulator), checks the budget, and claims the graph's inputs:
 //
-//     desc + strategy -> graph (scaled to the precision) -> kernels -> plan or rehearsal -> budget -> arena
+//     desc + strategy -> graph (scaled to the precision) -> kernels -> plan or decisions -> budget -> arena
 //
 // -- preparing a run: strategy --
 
@@ -68363,7 +68551,8 @@ static int tli_decides_online(const tl_run_desc *desc, const tl_strategy *strate
     return strategy->mode == TL_MODE_EAGER || (strategy->mode == TL_MODE_HYBRID && desc->evict);
 }
 
-// Several workers need a transport, and as many ranks as they share evenly.
+// Stages need a transport, with a multiple of their number of ranks. Where there is a transport, other
+// workers, if several, are as many as its ranks.
 static tl_result tli_support_parallelism(tl_run *run, const tl_strategy *strategy) {
     const tl_transport *transport = run->desc.transport;
     uint64_t workers = tl_find_worker_count(strategy, 1), ranks;
@@ -68502,7 +68691,8 @@ static tl_result tli_check_run_desc(tl_run *run) {
 // -- preparing a run: graph, kernels, plan --
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-// Check that every format is known, that bytes are whole elements, and that integers need no gradient.
+// Check that every format is known, that tensors of 16-bit formats have even bytes, and that integers need no
+// gradient. With formats the run's precision is mixed.
 static tl_result tli_check_formats(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     const tl_graph *graph = run->graph;
@@ -68601,7 +68791,7 @@ static tl_result tli_fail_conversion(tl_run *run, tl_result code, tli_rule rule,
     return tli_end_error(run->env, &s, code);
 }
 
-// Why a tensor cannot be converted; NULL = it can.
+// Why a tensor cannot be converted; TLI_NO_RULE = it can.
 static tli_rule tli_find_missing(tl_run *run, int32_t tensor, tl_result *code) {
     tl_format format = tli_run_format(run, tensor);
     tl_codec codec = tli_format_codec(format);
@@ -68846,7 +69036,7 @@ static tl_result tli_place_run_plan(tl_run *run, const tl_plan *bare, uint64_t w
 
 #define TLI_RUN_PLACE_WORK 1000000  // steps of a first layout; ten times as many where its arena is too large
 
-// Whether offsets suit the alignment of the backend. Some that were placed for less may be lucky.
+// Whether offsets suit the alignment of the backend. Some that were placed for a smaller one do, too.
 static int tli_suit_backend(const tl_run *run, const tl_plan *plan, int is_host) {
     int32_t count = is_host ? plan->host_offset_count : plan->offset_count;
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
@@ -68857,7 +69047,7 @@ static int tli_suit_backend(const tl_run *run, const tl_plan *plan, int is_host)
     return 1;
 }
 
-// Take the offsets of a tier from a plan, and its blocks.
+// Remove the offsets and the blocks of a tier from a plan.
 static void tli_take_off_places(tl_plan *bare, int tier) {
     int32_t k = 0;
     while (k < bare->block_count && bare->blocks[k].tier == TL_TIER_DEVICE) k++;
@@ -68926,7 +69116,7 @@ static int tli_is_too_large(const tl_run *run, tl_tier tier) {
     return run->in_arena && block && tli_taken_in_bank(run, (int)tier, -1, 1) > block;
 }
 
-// Measure the plan of a run, and the bytes that are used of the blocks of one that was given.
+// Measure the plan of a run, given or made, and the bytes that are used of its blocks.
 static tl_result tli_measure_run_plan(tl_run *run) {
     uint64_t count = (uint64_t)run->plan.block_count;
     uint64_t *block_bytes = (uint64_t *)tli_alloc_array(run->env, count, sizeof *block_bytes);
@@ -68973,7 +69163,7 @@ static tl_result tli_make_run_plan(tl_run *run) {
 
 // -- preparing a run: budgets --
 
-// How many of the bytes that a backend lacks its memory lost to be aligned.
+// Write how many of the bytes that a refusal names are those that the backend's memory loses to its alignment.
 static void tli_put_alignment(const tl_run *run, tl_limit limit, tli_sentence *s) {
     uint64_t unusable = run->limits.unusable_bytes[TL_TIER_DEVICE];
     if (!TLI_ERROR_TEXT || limit != TL_LIMIT_BACKEND || !unusable) return;
@@ -69017,7 +69207,7 @@ static tl_result tli_grow_budget(tl_run *run, uint64_t *works) {
 }
 
 // Find the least budget of live bytes by bisection: it works, and one byte less does not. It depends on no
-// budget. node: what needs it.
+// budget of the device. node: what needs it.
 static tl_result tli_find_least_online(tl_run *run, uint64_t *works, int32_t *node) {
     uint64_t fails = 0;
     tl_result result;
@@ -69156,7 +69346,7 @@ static tl_result tli_check_online_budget(tl_run *run) {
 }
 #endif
 
-// A sum that is all bits where it does not fit.
+// A sum; UINT64_MAX where it does not fit.
 static uint64_t tli_add_reserved(uint64_t a, uint64_t b) {
     uint64_t sum;
     return tli_add_u64(a, b, &sum) ? sum : UINT64_MAX;
@@ -69357,7 +69547,8 @@ static tl_result tli_take_block_of(tl_run *run, tl_tier tier, int32_t bank, uint
     return tli_end_error(run->env, &s, result);
 }
 
-// Find the blocks of a tier, in room for their handles.
+// Find the blocks of a tier, or make one of so many bytes where the plan names none, and room for their
+// handles.
 static tl_result tli_find_arena_blocks(tl_run *run, tl_tier tier, uint64_t bytes) {
     tli_run_arena *arena = &run->arenas[tier];
     const tl_plan *plan = &run->plan;
@@ -69520,7 +69711,8 @@ static tl_result tli_prepare_flights(tl_run *run) {
     return tli_open_flights(run, steps, widest, outputs);
 }
 
-// Whether steps are decided or changed in a pass.
+// Whether the plan stays in plain numbers: its steps are decided or changed in a pass, or one of two plans is
+// run.
 static int tli_stays_wide(const tl_run *run) {
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_ONLINE)
     if (run->hybrid.is_on) return 1;
@@ -69583,7 +69775,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
 #endif
     run->next_step = desc->first_step;
-    tli_zero(&run->report, sizeof run->report);  // the rehearsal wrote to it
+    tli_zero(&run->report, sizeof run->report);  // trying decisions out wrote to it
     run->report.limiting_node = -1;
     run->report.fused_count = run->members.fused_count;
     return TL_OK;
@@ -69818,22 +70010,22 @@ typedef struct tli_start {
     tli_run_form  form;
     tl_graph     *graph;         // NULL = desc's; else the run takes it over
     uint64_t      graph_bytes;   // of one that stays with the caller, and counts as if it were taken over
-    int32_t       counts_plan;   // 1 = the plan that is given counts, too
+    int32_t       counts_plan;   // 1 = a plan that is given counts as a table of the run
     uint64_t      reserved_bytes;  // of the budget, for tables
-    uint64_t      table_bytes;   // that the run takes
-    uint64_t      needed_bytes;  // with arena and base
+    uint64_t      table_bytes;   // of the tables of the run
+    uint64_t      needed_bytes;  // of tables, arena and base together
     uint64_t      cost;          // of its plan
-    int32_t       is_trial;      // 1 = only these numbers are asked for
+    int32_t       is_trial;      // 1 = no run is made: only the three numbers above are found
 } tli_start;
 
-// The bytes of arena, base and tables together, where the last are not reserved.
+// The bytes of arena, base and tables together; what is reserved for tables does not count beside them.
 static uint64_t tli_needed_with_tables(const tl_run *run) {
     uint64_t needed = tli_needed_bytes(run, tli_pass_bytes(run, TL_TIER_DEVICE));
     return tli_add_reserved(needed - run->reserved_bytes, run->table_bytes);
 }
 
-// Make a run that was allocated; graph: what it takes over. TL_NOT_READY: its tables take more than is reserved
-// for them, or it was a trial.
+// Make a run that was allocated. TL_NOT_READY: the budget binds tables, and is less than arena, base and tables
+// together; or it was a trial. The numbers of *s are filled in then.
 static tl_result tli_make_run(tli_start *s, tl_run *run) {
     tl_result result;
     run->env = s->env;
@@ -69863,7 +70055,7 @@ static tl_result tli_make_run(tli_start *s, tl_run *run) {
     return tli_take_memory(run);
 }
 
-// One try. The graph stays with the caller where there is no run.
+// Allocate a run and make it. Where that fails the graph stays with the caller.
 static tl_result tli_try_run(tli_start *s, tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(s->env, 1, sizeof *run);
     tl_result result;
@@ -69900,11 +70092,12 @@ static tl_result tli_refuse_tables(tli_start *s, uint64_t budget, uint64_t least
 // is what a refusal names, and the cheapest of those that fit is run.
 
 #define TLI_TABLE_TURNS 5
-#define TLI_TABLE_BUDGETS 8     // between the least and that of keep all
+#define TLI_TABLE_BUDGETS 8     // steps from the least budget to that of keep all
 #define TLI_TABLE_WORK      1000000     // of each of their plans, whatever the caller's limit is ..
 #define TLI_TABLE_NODE_WORK 20000       // .. and more a node
 
-// The bytes of a start that is refused, or tried, within a budget that binds no tables; 0 = another error.
+// Try a budget that binds no tables, and make no run. Returns the bytes of arena and base, or, where the budget
+// is refused, the least one that the refusal names; 0 = another error.
 static uint64_t tli_try_budget(tli_start *s, uint64_t budget, tl_result *result) {
     tl_run *none = NULL;
     s->desc.budget_bytes = budget;
@@ -69963,7 +70156,8 @@ static tl_result tli_start_between(tli_start *s, uint64_t budget, uint64_t low, 
     return tli_try_run(s, out);
 }
 
-// What a plan that is given takes with its tables is known.
+// A plan that is given is not searched for, so there is one try; a refusal names what it takes with the tables
+// of the run.
 static tl_result tli_start_given(tli_start *s, tl_run **out) {
     uint64_t budget = s->desc.budget_bytes;
     tl_result result = tli_try_run(s, out);
@@ -69985,7 +70179,8 @@ static tl_result tli_start_counted(tli_start *s, tl_run **out) {
     return tli_start_between(s, budget, low > s->reserved_bytes ? low - s->reserved_bytes : 0, out);
 }
 
-// The tries share what they find.
+// The tries share a pool: the caller's, or one that lasts as long as the start. Those of tli_find_between, and
+// a run of what one of them found, have none.
 static tl_result tli_start_with_pool(tli_start *s, tl_run **out) {
     tl_remat_pool *own = NULL;
     tli_quiet quiet = tli_begin_quiet(s->env);
@@ -70048,7 +70243,7 @@ static tl_result tli_start_run(tli_start *s, tl_run **out) {
     return s->desc.counts_tables ? tli_start_with_pool(s, out) : tli_try_run(s, out);
 }
 
-// graph: NULL = desc's; else the run takes it over, and it is released where there is none.
+// graph: NULL = desc's; else the run takes it over, or it is released where no run is made.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               tl_run **out) {
     tli_start s;
@@ -70064,9 +70259,9 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
 }
 
 #ifndef TL_NO_PLANNERS
-// The fewest bytes that a run of the desc, whose budget is not read, would need. graph: what it would take
-// over, which stays the caller's here; NULL = none. takes_plan: 1 = the plan, too. What is wrong with the desc
-// is an error, as of a start.
+// The fewest bytes that a run of the desc, whose budget is not read, would need; UINT64_MAX = more than 64 bits
+// hold. graph: one that the run would take over, which stays the caller's here; NULL = none. takes_plan: 1 = it
+// would take over the plan, too. What is wrong with the desc is an error, as in a start.
 static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const tl_graph *graph, int takes_plan,
                                     uint64_t *bytes) {
     tl_env own;
@@ -70119,20 +70314,21 @@ TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **ru
 //
 // Where something lies, and what is live at a step, is not in the data: the simulator tells it, from the plan.
 
-#define TLI_SAVE_BLOCK 512     // bytes that are handed to the sink at a time, at least
+#define TLI_SAVE_BLOCK 512     // bytes that are handed to the sink at a time; the last time fewer
 
 typedef struct tli_saving {
     tl_run      *run;
     tli_function function;
     const tl_sink *sink;      // NULL = reads
-    uint64_t     sent;        // bytes that it took
+    uint64_t     sent;        // bytes that the sink took
     const uint8_t *data;      // [length] without the checksum
     size_t       length, at;
     int          applies;     // reading: 1 = takes over what was checked
     uint64_t     checksum;
     tl_result    result;      // the first error
     int32_t      in_pass;
-    int32_t      variables_only;  // 1 = of a run with any slots, micro-batches and compressed copies
+    int32_t      variables_only;  // 1 = only variables are read: slots, micro-batches and compressed copies of
+                              // the run that saved may be others
     uint64_t     next_step;   // that was read
     int32_t      takes_entry; // 1 = the data's entry, or kept results, are those of this run
     tli_sim      sim;         // in a pass: after the steps that were carried out
@@ -70340,8 +70536,8 @@ static uint64_t tli_hash_share(const tl_run *run) {
     return hash;
 }
 
-// What is lost in compressed copies: 0 = nothing. Else every step counts, because a pass goes on with the bits
-// that are expanded.
+// The hash of a plan as far as compressed copies change bits: 0 = it compresses nothing. Else every step
+// counts, because a pass goes on with the bits that are expanded.
 static uint64_t tli_hash_losses(const tl_run *run) {
     tl_plan plan;
     int32_t i;
@@ -70380,7 +70576,8 @@ static void tli_save_settings(tli_saving *s) {
     tli_save_same(s, tli_hash_losses(run), 8, TLI_RULE(SAVED_LOSES_OTHER_BITS));
 }
 
-// The training step under way: between two of its micro-batches, too, the next pass goes on with it.
+// The number of the next training step; and of one that was saved between two of its passes, what the next
+// pass needs to go on with it.
 static void tli_save_training_step(tli_saving *s) {
     tl_run *run = s->run;
     uint64_t begun = tli_is_in_training_step(run) ? (uint64_t)run->ended_passes : 0, step;
@@ -70572,7 +70769,7 @@ static void tli_open_entry(tli_saving *s) {
 }
 
 // The entry of the plan, or the results that are kept. Those of another plan than the run's are passed over:
-// what is kept is made again then, and a plan with an entry of its own is refused.
+// what is kept is made again then, and a run whose plan has an entry of its own refuses the data.
 static void tli_save_entry(tli_saving *s) {
     tl_run *run = s->run;
     const tl_plan *plan = tli_entry_plan(run);
@@ -70624,7 +70821,7 @@ static void tli_save_counts(tli_saving *s) {
     }
 }
 
-// What the backend has measured of the pass so far.
+// The peaks of the pass so far, by the count of the backend.
 static void tli_save_peaks(tli_saving *s) {
     tl_account_counters counters;
     uint64_t *before = s->run->before_bytes;
@@ -70721,7 +70918,7 @@ static void tli_save_slot(tli_saving *s) {
     }
 }
 
-// What the steps before have freed, and is not free yet: claimed again, with nothing in it.
+// Claim again, with nothing in it, what steps before have freed and the run does not give back yet.
 static void tli_claim_late(tli_saving *s) {
     tl_run *run = s->run;
     int32_t k;
@@ -70893,7 +71090,7 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     return s.result;
 }
 
-// The checksum of data, and whether it is that at its end.
+// Whether data ends with 8 bytes that are the checksum of all bytes before them.
 static int tli_is_whole(const uint8_t *data, size_t length) {
     uint64_t sum = length < 8 ? 0 : tli_checksum_bytes(0, data, length - 8), read = 0;
     int i;
@@ -70901,7 +71098,7 @@ static int tli_is_whole(const uint8_t *data, size_t length) {
     return length >= 8 && read == sum;
 }
 
-// Get ready to read what was saved.
+// Get ready to read what was saved, after a check that it is a save and undamaged.
 static tl_result tli_open_saved(tl_run *run, tli_function function, const void *data, size_t length,
                                 tli_saving *s) {
     tli_zero(s, sizeof *s);
@@ -70916,7 +71113,7 @@ static tl_result tli_open_saved(tl_run *run, tli_function function, const void *
     return TL_OK;
 }
 
-// Whether the run is between passes, and no sum is under way.
+// Refuse a run that is in a pass, or whose sum over ranks is under way.
 static tl_result tli_check_idle(tl_run *run, tli_function function) {
     if (run->active || run->in_plan)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
@@ -70959,11 +71156,12 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
 
 typedef struct tli_gathering {
     tl_run      *run;
-    int32_t     *order;        // [variables] by node and kind, those of both as they are registered
+    int32_t     *order;        // [variables] sorted by node and kind, equal ones as they are registered
     uint64_t    *keys;         // [variables] of node and kind
-    int32_t     *seen;         // [variables] at the first of a node and kind: those in the save at hand
-    const uint8_t **found;     // [variables] NULL = in none so far
-    const uint8_t *scaler;     // of the first save
+    int32_t     *seen;         // [variables] at the place in order of the first of a node and kind: how many of
+                               // these the save at hand has had so far
+    const uint8_t **found;     // [variables] its bytes in a save; NULL = in none so far
+    const uint8_t *scaler;     // bytes of the loss scaler in the first save
     size_t       scaler_bytes;
     uint64_t     next_step;
 } tli_gathering;
@@ -71010,7 +71208,8 @@ static tl_result tli_fail_variable(const tli_gathering *g, tli_rule rule, int32_
     return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
 }
 
-// The place in order of the first range of a node and kind; state_count if there is none.
+// The place in order of the first range of a node and kind; if there is none, that of the next greater key, or
+// variable_count.
 static int32_t tli_find_first_variable(const tli_gathering *g, uint64_t key) {
     int32_t low = 0, high = g->run->desc.variable_count;
     while (low < high) {
@@ -71021,8 +71220,8 @@ static int32_t tli_find_first_variable(const tli_gathering *g, uint64_t key) {
     return low;
 }
 
-// The range of this run that a range of the save is, -1 = it has none of this node and kind. The save may not
-// have more of them.
+// The range of this run that the next range of this node and kind in the save stands for; -1 = this run has
+// none of them. A save that has more of them than this run is refused.
 static int32_t tli_match_variable(tli_gathering *g, tli_saving *s, uint64_t key) {
     int32_t first = tli_find_first_variable(g, key), at;
     if (first == g->run->desc.variable_count || g->keys[g->order[first]] != key) return -1;
@@ -71145,15 +71344,18 @@ TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t
 //
 //     before  |guard| input 0 |guard| output 0 |guard| scratch |guard|   contents before the call
 //     work    the same, with one change -> kernel
-//     after   what the plain call made of `before`; an effect differs from it, or it does not
+//     after   what the plain call, without a change, made of `before`: a change has an effect where `work`
+//             differs from it
 //
 // Changes are chosen so that wrong kernels show, and do not crash where that can be helped: numbers may be used
-// as indices, so an operand is first rotated by an element, then filled with zeroes, then with the integer 1.
-// What is undefined is filled with 1 and with signalling NaN.
+// as indices, so contents that may be such are first rotated by 4 bytes (by one, if their bytes are no multiple
+// of 4), and filled with zeroes, the integer 1 or 1.5f only if that shows nothing. What is undefined is filled
+// with the integer 1 and with signalling NaN.
 //
-// Guards are as long as the largest operand of the call, up to a limit, so what is written beside an operand
-// destroys nothing else. What is not declared has a guard for an address: scratch and saved bytes of 0 bytes,
-// and an input, an output and a gradient of each behind those that the node has.
+// The guard behind an operand is as long as the largest operand of the call, within limits, and the one before
+// it has 4096 bytes, so what is written beside an operand destroys nothing else. What is not declared has an
+// address between guards, too: scratch and saved bytes of 0 bytes, and one input, one output and one gradient
+// of each behind those that the node has.
 
 enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
 enum { TLI_PROBE_GUARD = 4096, TLI_PROBE_ROOM = 262144 };  // bytes before an operand, and the least behind it;
@@ -71168,16 +71370,17 @@ typedef struct tli_rehearsing {
     int32_t       finding_capacity;
     tl_backend    backend;       // of the passes: in memory of the env, or that of the run
     int32_t       owns_backend;
-    char         *state;         // as the caller left it; after a pass; as load left it; before and after the
-                                 // plain call of a probe
+    char         *state;         // five images of all variables: as the caller left them; after pass 1; as load
+                                 // left them; before and after the plain call of a probe
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
-    int32_t       is_loaded;     // 1 = inputs and the third state are there
-    uint8_t      *is_written;    // [2 * tensor_count] by load: of the run that it was given, of the other
+    int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
+    uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
+                                 // in the one that is rehearsed
     uint64_t     *made;          // [tensor_count + node_count + input_count] hashes of outputs, of saved bytes,
                                  // of input gradients after each backward, as they were made first
-    uint64_t     *ends;          // [variable_count + tensor_count] of the state and the results after the pass
-    uint8_t      *is_made;       // [tensor_count + node_count + input_count]
+    uint64_t     *ends;          // [tensor_count] hashes of the results after pass 1
+    uint8_t      *is_made;       // [tensor_count + node_count + input_count] 1 = its hash is in `made`
     uint64_t     *times, *calls; // [2 * node_count * pass_count] of each pass: ns of a node's forwards, of its
                                  // backward, and how many calls these were
 } tli_rehearsing;
@@ -71196,7 +71399,7 @@ static void tli_copy_finding_name(const tl_graph *graph, tl_finding *finding) {
     tli_finish(&w);
 }
 
-// Note a finding, unless the same is there. Without memory for it the rehearsal says that some are missing.
+// Note a finding, unless the same is there. Without memory for it lost_count grows.
 static void tli_add_finding(tli_rehearsing *r, const tl_finding *finding) {
     tl_rehearsal *out = r->out;
     void *array = out->findings;
@@ -71282,12 +71485,13 @@ typedef struct tli_probe {
     tl_operand   *operands;        // [count]
     tli_shadow   *shadows;         // [count] inputs, outputs, gradients of both, saved, scratch
     int32_t       count;
-    int32_t       is_current;      // 1 = the ranges are as in the image before
+    int32_t       is_current;      // 1 = the variables are as in state_before
     int32_t       plain;           // 1 = calls are FORWARD in the place of FORWARD_SAVE
     uint64_t      room;            // bytes of a guard behind an operand
     uint64_t      image_bytes;
     char         *memory, *before, *work, *after;
-    char         *state_before, *state_after;   // images of all ranges; those that its kernels use are current
+    char         *state_before, *state_after;   // images of all variables, before and after the plain call: up
+                                   // to date for those that the node uses
 } tli_probe;
 
 // -- rehearsal: the state that a node uses --
@@ -71447,7 +71651,7 @@ static void tli_fill_guards(const tli_probe *p, char *image, int32_t only, tli_g
     }
 }
 
-// All words are the first one, where each is that before it.
+// Whether all bytes repeat one word: the first is that word, and each is equal to the one before it.
 static int tli_holds_word(const char *at, uint64_t bytes, uint32_t word) {
     if (bytes <= sizeof word) return tli_same_bytes(at, &word, bytes);
     return tli_same_bytes(at, &word, sizeof word) && tli_same_bytes(at, at + sizeof word, bytes - sizeof word);
@@ -71474,7 +71678,7 @@ static void tli_add_missing(tli_probe *p, tl_operand_kind kind, int32_t index) {
     tli_add_shadow(p, kind, index, TLI_SHADOW_NONE, 0)->missing = 1;
 }
 
-// The bytes of a guard behind an operand: those of the largest operand.
+// The bytes of a guard behind an operand: those of the largest operand, from TLI_PROBE_GUARD to TLI_PROBE_ROOM.
 static uint64_t tli_find_guard_room(const tli_probe *p) {
     const tl_graph *graph = p->run->graph;
     const tl_node *node = p->node;
@@ -71777,7 +71981,8 @@ static void tli_note_variable(tli_probe *p, tl_finding_kind kind, int32_t variab
     tli_add_finding(p->r, &finding);
 }
 
-// Whether a call finds other contents to read than the plain one: it may use them as numbers of elements then.
+// Whether a call finds other contents to read than the plain one. It may use them as indices, so where it
+// writes is not checked then.
 static int tli_varies_contents(const tli_probe *p, const tli_change *change) {
     return change->declared || (change->shadow >= 0 && !tli_is_undefined(&p->shadows[change->shadow]));
 }
@@ -71798,7 +72003,8 @@ static uint64_t tli_find_before(const tli_probe *p, const tli_shadow *s, uint32_
     return TLI_PROBE_GUARD - at;
 }
 
-// The kind of an access beside an operand: there may be none.
+// The kind of finding for an access beside an operand: another one where the node has no such operand, or
+// declares none of its bytes.
 static tl_finding_kind tli_find_beyond(const tli_shadow *s, tl_finding_kind beyond) {
     int is_optional = s->kind == TL_OPERAND_SAVED || s->kind == TL_OPERAND_SCRATCH;
     if (s->missing) return TL_FINDING_OPERAND_MISSING;
@@ -71986,7 +72192,8 @@ static tl_result tli_probe_again(tli_probe *p) {
     return TL_OK;
 }
 
-// From here on the call is that without saved bytes, which has scratch of its own; and as it was again.
+// plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
+// here on it is again as the pass gave it.
 static void tli_enter_plain(tli_probe *p, int plain) {
     const tl_kernel_call *given = &p->step->call;
     tli_shadow *saved = &p->shadows[p->count - 2], *scratch = &p->shadows[p->count - 1];
@@ -72067,7 +72274,7 @@ static tl_result tli_probe_forward(tli_probe *p, int untouched) {
 
 // -- rehearsal: backwards --
 
-// Whether an input or output is a graph input, which may hold numbers of elements.
+// Whether an operand is a graph input, which may hold indices.
 static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
     const tl_graph *graph = p->run->graph;
     if (s->kind != TL_OPERAND_INPUT) return 0;
@@ -72253,7 +72460,7 @@ static uint64_t tli_choose_range(const tli_probe *p) {
 static void tli_cut_probe(tli_probe *p, uint64_t first, uint64_t count) {
     int32_t i;
     p->call.first = first;
-    p->call.count = count < p->call.total - first ? count : p->call.total - first;   // whole ones
+    p->call.count = count < p->call.total - first ? count : p->call.total - first;   // of whole elements
     for (i = 0; i < p->count; i++) {
         uint64_t size = tli_cut_element(p, &p->shadows[i]);
         tl_operand *operand = &p->operands[i];
@@ -72352,7 +72559,7 @@ static void tli_note_still(const tli_probe *p) {
     }
 }
 
-// Whether all is as it was, after all probes, that the plain call left alone; what it changed is put back.
+// Put back what the plain call changed. Whether all that it left alone is as it was, after all probes.
 static int tli_stayed_still(const tli_probe *p) {
     tli_variable_place place;
     (void)tli_move_probed(p, p->state_before, TLI_VARIABLES_PUT);
@@ -72388,8 +72595,9 @@ static tl_result tli_probe_all(tli_probe *p, int may_be_still) {
     return result;
 }
 
-// Probe a call. A range that the plain call leaves alone and a probe changes shows after all of them; then they
-// are made again, with all ranges put back before each and compared behind it, which name it.
+// Probe a call. That a probe changed a range which the plain call leaves alone shows only after all probes.
+// Then their findings are forgotten and all are made again, with all ranges put back before each and compared
+// after it, so that a finding names the range.
 static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_step *step) {
     int32_t finding_count = r->out->finding_count, error_count = r->out->error_count;
     int32_t lost_count = r->out->lost_count;
@@ -72430,7 +72638,8 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
 // The graph that is rehearsed: the caller's.
 static const tl_graph *tli_rehearsed_graph(const tli_rehearsing *r) { return tli_caller_graph(r->asked); }
 
-// A run of the rehearsal. It has the kernels, hooks and state of the run that is rehearsed.
+// Make a run of the rehearsal: with the kernels, random hook, seed and variables of the run that is rehearsed,
+// and without its load hook and budgets.
 static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_run **sub) {
     const tl_run *asked = r->asked;
     tl_run_desc desc;
@@ -72470,7 +72679,8 @@ static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_r
 //
 // What is wrong about the hook itself is named as such, before any kernel is called.
 
-// The next input of a graph from tensor i on, and its bytes; tensor_count = there is none.
+// Find the first tensor from i on that is a graph input and has bytes: its number, tensor_count = there is
+// none, and in *tensor its node and output.
 static int32_t tli_next_input(const tl_graph *graph, int32_t i, tl_tensor *tensor) {
     while (i < graph->tensor_count &&
            (!graph->nodes[graph->outputs[i].node].is_input || !graph->outputs[i].bytes)) i++;
@@ -72487,7 +72697,8 @@ static uint64_t tli_count_input_bytes(const tl_graph *graph) {
     return bytes;
 }
 
-// Give a pass the inputs of the run that is rehearsed: all of them, or those that load wrote there alone.
+// Give a pass the inputs of the run that is rehearsed. wanted: [tensor_count] 1 = load wrote it in that run;
+// given are those of these that load did not write in the run of the pass. NULL = all inputs are given.
 static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, const uint8_t *wanted) {
     const tl_graph *graph = sub->graph;
     tl_result result = TL_OK;
@@ -72495,7 +72706,7 @@ static tl_result tli_copy_rehearsed_inputs(tli_rehearsing *r, tl_run *sub, const
     int32_t i = tli_next_input(graph, 0, &tensor);
     for (; i < graph->tensor_count && !result; i = tli_next_input(graph, i + 1, &tensor)) {
         if (wanted && (!wanted[i] || r->is_written[i])) continue;
-        // of another size in a run that is split or converted
+        // fails where a run that is split or converted has another size of it
         if (tl_read_tensor(r->asked, tensor, r->inputs, graph->outputs[i].bytes)) continue;
         result = tl_write_tensor(sub, tensor, r->inputs, graph->outputs[i].bytes);
     }
@@ -72588,14 +72799,14 @@ static tl_result tli_call_load(tli_rehearsing *r, tl_run *sub) {
     sub->watch = asked->watch = NULL;
     if (!result || watch.is_refused || other.is_refused) tli_note_writes(r, &watch, &other);
     if (r->out->error_count) result = TL_OK;        // the finding says more than the hook's result
-    if (result) result = TL_ERROR_KERNEL;           // not ready is none that waits
+    if (result) result = TL_ERROR_KERNEL;           // TL_NOT_READY, too: a rehearsal does not wait
     result = tli_end_hook(r->env, before, result, TLI_IN(REHEARSE_RUN), TLI_RULE(LOAD_HOOK_REPORTED_FAILURE));
     if (result || r->out->error_count) return result;
     return other.count ? tli_copy_rehearsed_inputs(r, sub, other.is_written) : TL_OK;
 }
 
-// Begin a pass as the caller would: the state as he left it, and the inputs. An error of the hook is a finding:
-// no pass has begun then.
+// Begin a pass with the state and the inputs that load left; the first time, call load. Where a write of load
+// is refused, that is a finding: the result is TL_OK then, and no pass has begun.
 static tl_result tli_start_rehearsed(tli_rehearsing *r, tl_run *sub) {
     const tl_run_desc *desc = &r->asked->desc;
     tl_result result;
@@ -72808,7 +73019,8 @@ static tl_result tli_time_pass(tli_rehearsing *r, tl_run *sub, int32_t pass, int
     return result;
 }
 
-// The time of a call: in each pass its calls share theirs, of the passes the lower quartile counts.
+// The time of a call of a node in ns, at least 1: the mean over its calls in a pass, and of these means the
+// lower quartile over the passes. at: 2 x node, + 1 for its backward.
 static uint64_t tli_find_call_time(const tli_rehearsing *r, int32_t at, int32_t pass_count) {
     uint64_t *times = r->times + (size_t)at * (size_t)pass_count, time;
     const uint64_t *calls = r->calls + (size_t)at * (size_t)pass_count;
@@ -72819,7 +73031,7 @@ static uint64_t tli_find_call_time(const tli_rehearsing *r, int32_t at, int32_t 
     return time ? time : 1;
 }
 
-// Of several plans the mean.
+// Make a cost the mean over several plans; plan_count: of those before.
 static void tli_take_time(uint64_t *cost, uint64_t time, int32_t plan_count) {
     *cost = plan_count ? (*cost * (uint64_t)plan_count + time) / ((uint64_t)plan_count + 1) : time;
 }
@@ -72843,7 +73055,7 @@ static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count, int32_t p
 
 // -- rehearsal: plans --
 
-// Move all drops of a plan behind its last call.
+// Move all drops of tensors behind all other steps of a plan.
 static void tli_hold_drops(const tl_plan *plan, tl_step *steps) {
     int32_t k, count = 0, turn;
     for (turn = 0; turn < 2; turn++)
@@ -72853,7 +73065,7 @@ static void tli_hold_drops(const tl_plan *plan, tl_step *steps) {
         }
 }
 
-// Whether a tensor is dropped in the drops that follow a step, and where.
+// The step that drops a tensor, among the drops right behind a step; -1 = none of these does.
 static int32_t tli_find_drop(const tl_plan *plan, int32_t step, const tl_node_output *tensor) {
     int32_t k;
     for (k = step + 1; k < plan->step_count && tl_find_step(plan, k).kind == TL_STEP_DROP; k++) {
@@ -72914,10 +73126,10 @@ static tl_result tli_make_rehearsed_plan(tli_rehearsing *r, tli_rehearsed_plan w
     return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
 }
 
-// Make a run of the rehearsal, with a plan that stays beside it. steps: those of the plan, to be released.
+// A run of the rehearsal, and what must outlive it.
 typedef struct tli_rehearsed {
-    tl_plan  made, plan;
-    tl_step *steps;
+    tl_plan  made, plan;   // made: as a planner made it, owned; plan: that of the run
+    tl_step *steps;        // of `plan`, where they are not those of `made`
     tl_run  *run;
 } tli_rehearsed;
 
@@ -72953,7 +73165,7 @@ static tl_result tli_open_rehearsed(tli_rehearsing *r, tli_rehearsed_plan which,
     return result;
 }
 
-// What is compared: in place wherever that is possible, if such a plan is.
+// Make the run of pass 2: in place wherever that is possible, or, if that plan is invalid, nowhere.
 static tl_result tli_open_stressed(tli_rehearsing *r, tli_rehearsed *sub) {
     tli_quiet quiet = tli_begin_quiet(r->env);
     tl_result result = tli_open_rehearsed(r, TLI_PLAN_STRESSED, sub);
@@ -72964,7 +73176,8 @@ static tl_result tli_open_stressed(tli_rehearsing *r, tli_rehearsed *sub) {
 
 // -- rehearsal: backends --
 
-// Kernels of the host work in memory of the env; poisons: 1 = what is dead is filled with a pattern.
+// Open the backend of the passes: in memory of the env, or that of the run where the host cannot call its
+// kernels. poisons: 1 = in memory of the env what is dead is filled with a pattern.
 static tl_result tli_open_rehearsal_backend(tli_rehearsing *r, int poisons) {
     tl_cpu_backend_desc desc;
     if (!r->asked->limits.host_visible) {
@@ -72989,7 +73202,7 @@ static void tli_close_rehearsal_backend(tli_rehearsing *r) {
 
 // -- rehearsal: all of it --
 
-// Parameters that are registered tell the bytes of the weights.
+// Compare param_bytes of each node with the bytes of its registered parameters.
 static void tli_compare_parameters(tli_rehearsing *r) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     const tl_run_desc *desc = &r->asked->desc;
@@ -73043,7 +73256,7 @@ static void tli_look_for_clock(tli_rehearsing *r, const tl_rehearsal_desc *desc)
     tli_add_finding(r, &finding);
 }
 
-// Time passes of one plan; plan_count: of those that were timed before.
+// Time passes of one plan; plan_count: how many plans were timed before.
 static tl_result tli_time_plan(tli_rehearsing *r, tli_rehearsed_plan which, int32_t pass_count,
                                int32_t plan_count) {
     uint64_t count = 2 * (uint64_t)tli_rehearsed_graph(r)->node_count * (uint64_t)pass_count;
@@ -73062,7 +73275,7 @@ static tl_result tli_time_plan(tli_rehearsing *r, tli_rehearsed_plan which, int3
     return result;
 }
 
-// Probe the calls of a pass of one plan. What a pass before it noted is forgotten.
+// Probe the calls of a pass of one plan. The hashes of a pass before it are forgotten, its findings stay.
 static tl_result tli_rehearse_plan(tli_rehearsing *r, tli_rehearsed_plan which) {
     const tl_graph *graph = tli_rehearsed_graph(r);
     size_t made = (size_t)graph->tensor_count + (size_t)graph->node_count + (size_t)graph->input_count;
@@ -73079,7 +73292,8 @@ static tl_result tli_rehearse_plan(tli_rehearsing *r, tli_rehearsed_plan which) 
     return result;
 }
 
-// What is compared with: the pass that drops the least for which there is memory.
+// Carry out pass 1, with which pass 2 is compared: by the plan that drops the least of those for which there is
+// memory.
 static tl_result tli_rehearse_kept(tli_rehearsing *r) {
     tli_quiet quiet = tli_begin_quiet(r->env);
     tl_result result = tli_rehearse_plan(r, TLI_PLAN_HELD);
@@ -73106,8 +73320,8 @@ static int tli_makes_again(const tl_run *run) {
     return forwards > nodes;
 }
 
-// Time the operations where they would run if nothing limited them, because a pass that holds more than it
-// needs is slower, caches being small; and where the run has them.
+// Time the operations under the plan that would be run if nothing limited it, not under that of pass 1, which
+// holds more than it needs and is slower because of that; and under the plan of the run.
 static tl_result tli_rehearse_times(tli_rehearsing *r, int32_t pass_count) {
     int has_room = r->out->kind == TL_REHEARSAL_KEPT || tli_has_members(r->asked);
     tl_result result = tli_open_rehearsal_backend(r, 0);
@@ -73226,7 +73440,7 @@ static const char *const tli_operand_names[] = { TL_OPERANDS(TLI_OPERAND_NAME) }
 #undef TLI_FINDING_TEXT
 #undef TLI_OPERAND_NAME
 
-// "input 0", "running statistics (range 3)".
+// Put "input 0", "scratch" or "statistics variable 3".
 static void tli_put_operand(tli_writer *w, const tl_finding *f) {
     int is_numbered = f->operand != TL_OPERAND_SAVED && f->operand != TL_OPERAND_SCRATCH;
     if (f->operand == TL_OPERAND_NONE) { tli_put(w, "its operands"); return; }
@@ -73373,7 +73587,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     return tli_add_node(rules, graph, &node);
 }
 
-// Make the graph of a list, and its table of kernels: [count], of the env.
+// Make the graph of a list, and its table of kernels: [count], of the env. graph: NULL = kernels alone.
 static tl_result tli_make_ops(const tli_op_list *list, tl_graph *graph, tl_kernel **kernels) {
     tli_graph_rules rules = tli_rules_of(list->env, list->function);
     tl_result result = TL_OK;
@@ -73484,7 +73698,7 @@ typedef struct tli_op_run {
 } tli_op_run;
 
 #ifndef TL_NO_PLANNERS
-// Cheapest within the budget, where nothing is asked for.
+// Ask for the cheapest plan within the budget, where the caller asks for nothing.
 static void tli_ask_for_plan(tli_op_run *o) {
     tl_run_desc *desc = &o->desc;
     if (desc->strategy || desc->plan || desc->checkpoints || desc->compiled || desc->eviction || desc->evict ||
@@ -73521,7 +73735,7 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
     return desc;
 }
 
-// The bytes that a run of the desc needs.
+// The fewest bytes that a run of the desc needs, whatever its budget is.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
     const tl_graph *taken = o->desc.graph ? NULL : &o->graph;
     desc->graph = tli_op_graph(o);
@@ -73592,7 +73806,8 @@ static tl_result tli_own_nodes(tli_op_run *o) {
     return TL_OK;
 }
 
-// Give the nodes these costs, but to those that the list gives some. Graphs of the caller's take all.
+// Give the nodes these costs, except where the list has a cost. A graph of the caller's takes all of them: its
+// ops have none.
 static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
     tl_node *nodes;
     tl_result result = tli_own_nodes(o);
@@ -73604,7 +73819,7 @@ static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
         nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
         if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
     }
-    return tl_check_graph(o->list.env, &o->graph);  // the sum of the costs
+    return tl_check_graph(o->list.env, &o->graph);  // that the sum of the costs fits
 }
 
 // -- operations: rehearsal --
@@ -73946,8 +74161,9 @@ static void tli_send_begun(tli_trace_writer *t, int32_t index, uint64_t start, u
     t->bytes[TL_TIER_DEVICE] = UINT64_MAX;
 }
 
-// Send one complete event. Events of one thread must not overlap, so a copy begins when it was issued, or when
-// the copy before it ended if that is later.
+// Send one event: of a call that was begun the two asynchronous ones, else a complete one. Complete events of
+// one thread must not overlap, so a copy begins when it was issued, or when the copy before it ended if that is
+// later.
 static void tli_send_event(tli_trace_writer *t, int32_t index) {
     const tl_run_event *event = &t->trace->events[index];
     int32_t issued = event->step.kind == TL_STEP_WAIT ? tli_find_issue(t->trace, index) : -1;
@@ -74025,7 +74241,8 @@ TLI_IMPL tl_result tl_write_trace_json(tl_env *env, const tl_trace *trace, const
 
 // -- the picture: texts --
 
-// Send at most `limit` characters of a text as XML. What is not UTF-8 or not allowed in XML becomes U+FFFD.
+// Send at most `limit` characters of a text as XML. Control characters become spaces; what is not UTF-8, U+FFFE
+// and U+FFFF become U+FFFD.
 static void tli_send_text(tli_stream *s, const char *text, int32_t limit) {
     const char *end = text + tli_text_length(text);
     for (; text < end && limit > 0; limit--) {
@@ -74056,7 +74273,7 @@ typedef struct tli_picture {
     tli_stream             out;
     const tl_memory_curve *curves;     // [curve_count]
     int32_t                curve_count;
-    int32_t                width, height;
+    int32_t                width, height;  // in pixels
     const char            *title, *time_label, *byte_label;
     const tl_svg_line     *lines;      // [line_count]
     int32_t                line_count;
@@ -74122,7 +74339,7 @@ static void tli_send_text_start(tli_stream *s, int32_t x, int32_t y, const char 
 
 // -- the picture: checks and layout --
 
-// Refuse a picture for one of what it is to show.
+// Refuse a picture because of one of its curves or points.
 static tl_result tli_fail_drawn(tl_env *env, tli_function function, const char *what, int32_t index,
                                 tli_rule rule) {
     tli_sentence s = tli_begin_error(env, TL_ERROR_INVALID_ARG, function, rule, (uint64_t)index, 0);
@@ -74208,7 +74425,7 @@ static void tli_lay_out(tli_picture *p) {
 // Lines are drawn up to four times the highest curve.
 static int tli_is_line_near(const tli_picture *p, uint64_t bytes) { return bytes / 4 <= p->peak_bytes; }
 
-// The highest bytes of curves and lines.
+// The highest bytes of the curves, and of the lines that are drawn.
 static uint64_t tli_find_highest(const tli_picture *p) {
     uint64_t highest = p->peak_bytes;
     int32_t i;
@@ -74673,7 +74890,7 @@ typedef struct tli_gantt {
 } tli_gantt;
 
 #define TLI_HEAD_BOTTOM  12400  // of title, summary and legend, in hundredths of a pixel
-#define TLI_MAP_CELL         200    // side of a cell
+#define TLI_MAP_CELL         200    // side of a cell, in hundredths of a pixel
 #define TLI_MAP_COLUMNS 543
 #define TLI_MAP_ROWS    160
 
@@ -74684,7 +74901,8 @@ static const char tli_plan_style_text[] =
     "@media (prefers-color-scheme:dark){.idle{fill:#4d5560}.cut{stroke:#0d1117}.bar{fill:#0d1117}}\n"
     "</style>\n";
 
-// ran: [slot_count * node_count] the nodes that ran before, which is kept up.
+// The lane of a step; TLI_LANE_COUNT = it is not drawn. ran: [slot_count * node_count] 1 = the node ran before;
+// updated.
 static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     const tl_step found = tl_find_step(g->plan, index), *step = &found;
     int takes_time = g->by_step || g->end[index] > g->start[index], again;
@@ -74710,7 +74928,7 @@ static tli_lane tli_find_lane(const tli_gantt *g, int32_t index, uint8_t *ran) {
     return TLI_LANE_COUNT;
 }
 
-// Choose the unit of the time axis: with a device costs are nanoseconds, otherwise a power of 1000 is taken.
+// Choose the unit of the time axis, a power of 1000 of the unit of costs: nanoseconds where there is a device.
 static void tli_scale_time(tli_gantt *g, uint64_t total, int has_device) {
     static const char *const seconds[] = { "simulated time, ns", "simulated time, us", "simulated time, ms",
                                            "simulated time, s" };
@@ -74942,7 +75160,7 @@ static void tli_send_hover(tli_gantt *g, int32_t first, int32_t last, int32_t me
     tli_send(s, " live</title>");
 }
 
-// Write the name of a node into its rectangle, if at least five letters of it have room.
+// Write the name of a node into its rectangle, if all of it or at least five letters have room.
 static void tli_draw_name(tli_gantt *g, int32_t node, int32_t left, int32_t right, int32_t y) {
     const char *name = tl_name_node(g->graph, node);
     int32_t letters = (right - left - 800) / 640, length = (int32_t)tli_text_length(name);
@@ -74992,7 +75210,8 @@ static void tli_draw_lane(tli_gantt *g, int32_t lane) {
     if (members) tli_draw_bar(g, first, last, members, left, right);
 }
 
-// Draw a line through all lanes at the peak, with the tensors that are live there as its tooltip.
+// Draw a line at the peak, through lanes, memory and arena. Where it meets the curve of the device, the tooltip
+// has the tensors that are live there.
 static void tli_draw_peak_line(tli_gantt *g) {
     tli_stream *s = &g->p.out;
     tli_place at = tli_find_peak_place(&g->p, 0);
@@ -75274,7 +75493,7 @@ TLI_IMPL tl_result tl_write_plan_svg(tl_env *env, const tl_graph *graph, const t
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // The picture of a Pareto front of [7]: speed-up over loss, and a bound on the speed-up where the front is
-// not proven. The file sink, the last subject of the section, follows at the end.
+// not proven.
 
 // -- the picture of a front: scales --
 
@@ -75636,7 +75855,7 @@ TLI_IMPL tl_result tl_write_front_svg(tl_env *env, const tl_precision_front *fro
 #define tl_recompute_policy_none      tl_policy_none
 #define tl_recompute_policy_selective tl_policy_selective
 #define tl_recompute_policy_every_n   tl_policy_every_n
-#define tl_check_recompute_policy     tl_check_policy       // every-n 0 passes here; who takes it refuses it
+#define tl_check_recompute_policy     tl_check_policy       // every-n 0 passes; tl_plan_policy alone takes it
 #define tl_name_recompute_policy      tl_name_policy        // "all" is "keep-all"
 #define tl_parse_recompute_policy     tl_parse_policy       // likewise
 

@@ -27,9 +27,10 @@
 
    OPTIONS           (define before the include; none is needed)
        TL_VK_BACKEND_IMPLEMENTATION   in one file, the one with TL_STRATEGY_IMPLEMENTATION or another
-       TL_VK_LINKED                   get_instance_proc = 0 means the linked vkGetInstanceProcAddr
-       TL_VK_OPEN_LOADER              get_instance_proc = 0 means that of the system's loader, found
-                                      with dlopen or LoadLibrary by tl_vk_init_device
+       TL_VK_LINKED                   get_instance_proc = 0 in a tl_vk_device_desc means the linked
+                                      vkGetInstanceProcAddr
+       TL_VK_OPEN_LOADER              the same means that of the system's loader, found with dlopen
+                                      or LoadLibrary
        VK_NO_PROTOTYPES               is defined here unless <vulkan/vulkan.h> was included before:
                                       include that or volk.h first if you need the prototypes
 
@@ -41,7 +42,8 @@
 
        All work runs on one queue in the order in which it was enqueued. A freed range can therefore
        be reused at once: a barrier orders the new work after the old. The host waits for the device
-       only to read or write mapped ranges and to free memory. With a transfer queue, copies between
+       only where it is asked to (wait, times), for mapped ranges, for staging or memory that work
+       still uses, and while batch_count submits are under way. With a transfer queue, copies between
        the tiers are submitted to it at once; later work on their ranges waits for them on the device.
 */
 #ifndef TL_VK_BACKEND_H
@@ -81,7 +83,7 @@ extern "C" {
 
 // A device and what its owner enabled. Everything in it must outlive the backends made from it.
 typedef struct tl_vk_device {
-    PFN_vkGetInstanceProcAddr get_instance_proc;  // 0 = see TL_VK_LINKED and TL_VK_OPEN_LOADER
+    PFN_vkGetInstanceProcAddr get_instance_proc;  // not 0; tl_vk_init_device sets the one that it used
     VkInstance         instance;         // that the device was made from
     VkPhysicalDevice   physical;         // likewise
     VkDevice           device;
@@ -94,20 +96,21 @@ typedef struct tl_vk_device {
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
     uint32_t           transfer_family;  // of transfer_queue
-    void             (*lock_queue)(void *user);    // around every use of a queue; both or neither
+    void             (*lock_queue)(void *user);    // before every use of a queue; both or neither
     void             (*unlock_queue)(void *user);  // after it
-    void              *lock_user;
+    void              *lock_user;        // passed to both
     const VkAllocationCallbacks *callbacks;        // for every vkCreate and vkAllocateMemory; 0 = none
     void              *owned;            // set by tl_vk_init_device, 0 elsewhere
 } tl_vk_device;
 
 typedef struct tl_vk_device_desc {
-    PFN_vkGetInstanceProcAddr get_instance_proc;  // as in tl_vk_device
-    int32_t  number;             // 1 = the first that tl_vk_read_devices lists; 0 = the first GPU, else
-                                 // the first of any kind
+    PFN_vkGetInstanceProcAddr get_instance_proc;  // 0 = see TL_VK_LINKED and TL_VK_OPEN_LOADER
+    int32_t  number;             // 1 = the first that tl_vk_read_devices lists; 0 = the first discrete or
+                                 // integrated GPU that computes, else the first device that does
     uint32_t api_version;        // 0 = Vulkan 1.1, or what the loader and the device have if that is less
     int32_t  validates;          // 1 = enable VK_LAYER_KHRONOS_validation, TL_ERROR_NOT_FOUND without it
-    PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets its messages; 0 = as the layer's settings say
+    PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets warnings and errors of layers and drivers, by
+                                 // VK_EXT_debug_utils; 0 = they go where the settings of the layer say
     void    *message_user;
     int32_t  enable_transfer;    // 1 = also a queue of a family for transfers only, where there is one
 } tl_vk_device_desc;
@@ -126,7 +129,8 @@ typedef struct tl_vk_device_info {
 //   infos   [capacity] filled from the start; may be NULL where capacity is 0
 //   count   number of devices, which may be larger than the capacity
 //
-// Errors:  TL_ERROR_NOT_FOUND: no loader, or no driver; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
+// Errors:  TL_ERROR_NOT_FOUND: no loader, no driver, no validation layer; TL_ERROR_UNSUPPORTED: an entry point
+//          is missing; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *count is 0 then.
 TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device_info *infos,
                                    int32_t capacity, int32_t *count);
 
@@ -134,8 +138,9 @@ TLDEF tl_result tl_vk_read_devices(tl_env *env, const tl_vk_device_desc *desc, t
 //
 //   device   overwritten; release with tl_vk_free_device, after all backends made from it
 //
-// Errors:  TL_ERROR_NOT_FOUND: no loader, no such device, no validation layer; TL_ERROR_UNSUPPORTED:
-//          the device has no queue that computes; TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND.
+// Errors:  TL_ERROR_NOT_FOUND: no loader, no driver, no such device, no validation layer; TL_ERROR_UNSUPPORTED:
+//          the device has no queue that computes, or an entry point is missing; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_BACKEND. *device is all zero then.
 TLDEF tl_result tl_vk_init_device(tl_env *env, const tl_vk_device_desc *desc, tl_vk_device *device);
 
 // Free a device that tl_vk_init_device made. Any other, and NULL, is left as it is.
@@ -162,23 +167,23 @@ extern "C" {
 //     range       |--|                                    {block, offset, bytes}
 //     arena  |################ block ################|    the same, of one block alone
 //
-// add_arena, which a run calls once, allocates memory of exactly the block's bytes, rounded up as
-// VkMemoryRequirements say; it is freed with the block, once the work on it has finished. add_block, for
-// many small blocks, takes a piece of a chunk. A chunk is allocated when no chunk of the tier has room; its
-// size is halved while the driver reports that it is out of memory; an empty chunk is kept. So the
-// steady state allocates nothing. The device tier is device-local memory, but not such that the host sees
-// where there is other, as that is often a small window; what does not fit is refused, unless
-// allow_host_memory is set. The host tier consists of chunks in host memory, cached where the device offers
-// that. Ranges that the host cannot address are mapped through staging.
+// add_arena, which a run calls for each block of its arenas, allocates memory of exactly the block's bytes,
+// rounded up as VkMemoryRequirements say; it is freed with the block, once the work on it has finished.
+// add_block, for many small blocks, takes a piece of a chunk. A chunk is allocated when no chunk of the tier
+// has room; its size is halved while the driver reports that it is out of memory; an empty chunk is kept. So
+// the steady state allocates nothing. The device tier is device-local memory, but not such that the host sees
+// where there is other, as that is often a small window; what does not fit is refused, unless allow_host_memory
+// is set. The host tier consists of chunks in host memory, cached where the device offers that. Ranges that the
+// host cannot address are mapped through staging.
 // ============================================================================
 
 // An allocator of the caller, such as VMA. It allocates the memory of whole chunks.
 typedef struct tl_vk_memory_hooks {
     // Allocate memory for a buffer with these requirements: set *memory, *offset and *type_index. Size and
-    // alignment include nonCoherentAtomSize: whole atoms of it are flushed. Where `required` has HOST_VISIBLE,
-    // map it and set *mapped to the address of that offset; it stays mapped until release, which gets the
-    // *cookie. The device tier requires that where its memory is host-visible, as on unified memory; NULL
-    // there means staging.
+    // alignment are multiples of nonCoherentAtomSize, as whole atoms are flushed. Where `required` has
+    // HOST_VISIBLE, map it and set *mapped to the address of that offset; it stays mapped until release, which
+    // gets the *cookie. The device tier requires that where its memory is host-visible, as on unified memory;
+    // where *mapped is left NULL, its ranges are mapped through staging.
     VkResult (*allocate)(void *user, const VkMemoryRequirements *requirements,
                          VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred,
                          VkDeviceMemory *memory, VkDeviceSize *offset, uint32_t *type_index,
@@ -239,7 +244,8 @@ TLDEF tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend);
 typedef struct tl_vk_buffer_desc {
     VkBuffer buffer;             // with the usages STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST
     VkBufferUsageFlags usage;    // it was created with these
-    uint64_t offset, bytes;      // the part that becomes the block; the offset aligned as limits say
+    uint64_t offset, bytes;      // the part that becomes the block; the offset aligned as limits say, the bytes
+                                 // a multiple of 4, not 0
     VkPipelineStageFlags stages; // of the caller's own commands on it, in the same queue; 0 = none.
     VkAccessFlags access;        // Barriers before and after the backend's work on it include these
 } tl_vk_buffer_desc;
@@ -274,7 +280,9 @@ TLDEF tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBuffer *
 TLDEF tl_result tl_vk_order(const tl_backend *backend, const tl_access *accesses, int32_t access_count,
                             VkPipelineStageFlags stages, VkAccessFlags access);
 
-// Free empty chunks until at most keep_bytes of them are left.
+// Free empty chunks, but keep up to keep_bytes of them, and those on which work is under way.
+//
+// Errors:  those of the backend, where it asks the device what has finished.
 TL_EXPERIMENTAL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t keep_bytes);
 
 // Move at most most_bytes of blocks from the emptiest chunk into others, so that it can be freed.
@@ -282,12 +290,17 @@ TL_EXPERIMENTAL tl_result tl_vk_drop_unused(const tl_backend *backend, uint64_t 
 // dropped, the bytes of the moved blocks are lost.
 //
 //   moved_bytes   0 = nothing could be moved
+//
+// Errors:  TL_ERROR_INVALID_ARG: a range is mapped; those of a copy. *moved_bytes is what was moved before.
 TL_EXPERIMENTAL tl_result tl_vk_compact(const tl_backend *backend, uint64_t most_bytes, uint64_t *moved_bytes);
 
-// Time both copy paths on the device and use the faster one for copies of 64 KiB and more. Waits
-// for the device.
+// Time both copy paths on the device and use the faster one for copies and fills of 64 KiB and more
+// inside the device tier. Waits for the device.
 //
-// Errors:  TL_ERROR_UNSUPPORTED: record mode; and those of the backend.
+//   path   the one that is used now
+//
+// Errors:  TL_ERROR_UNSUPPORTED: record mode, or a queue without timestamps; and those of the backend. The path
+//          is the one before then.
 TL_EXPERIMENTAL tl_result tl_vk_measure_copies(const tl_backend *backend, tl_vk_copy_path *path);
 
 // What the backend did since init and what it holds now.
@@ -296,7 +309,7 @@ typedef struct tl_vk_counters {
     uint64_t memory_bytes;       // of VkDeviceMemory held now: arenas, chunks and staging
     uint64_t chunk_count;        // chunks alive, arenas and staging included
     uint64_t largest_free_bytes; // largest free piece in the chunks of the device tier
-    uint64_t host_alloc_count;   // memory taken from the env
+    uint64_t host_alloc_count;   // times that tables, kernels and heaps of chunks took memory from the env
     uint64_t submit_count;       // calls of vkQueueSubmit
     uint64_t host_wait_count;    // waits for the device that blocked
     uint64_t frame_count;        // frames opened
@@ -335,12 +348,12 @@ extern "C" {
 //          +--> ticket of the frame                 its fence: retire_frame(ticket)
 //                                                   thrown away: drop_frame(ticket)
 //
-// For engines that submit by themselves. The backend submits nothing, waits for nothing and allocates
-// nothing; work that is enqueued while no frame is open is recorded into the next one. The caller submits
-// frames to one queue, in the order in which they were started. The commands of a dropped frame never
-// run, so the bytes that they would have written are lost: reading them, or ordering them for a kernel,
-// is TL_ERROR_STALE until they are filled, copied to, mapped for writing, or claimed again. A pass of a run
-// that meets lost bytes ends with that error and starts again.
+// For engines that submit by themselves. The backend submits nothing and waits for nothing. Frames allocate
+// while its lists, descriptor pools and staging grow, and nothing after that. Work that is enqueued while no
+// frame is open is recorded into the next one. The caller submits frames to one queue, in the order in which
+// they were started. The commands of a dropped frame never run, so the bytes that they would have written are
+// lost: reading them, or ordering them for a kernel, is TL_ERROR_STALE until they are filled, copied to, mapped
+// for writing, or claimed again. A pass of a run that meets lost bytes ends with that error and starts again.
 // ============================================================================
 
 // Open a frame: enqueued work is recorded into this command buffer, which must be recording, outside
@@ -353,12 +366,19 @@ extern "C" {
 TLDEF tl_result tl_vk_start_frame(const tl_backend *backend, VkCommandBuffer commands, tl_ticket *frame);
 
 // Record what is still enqueued, and close the frame.
+//
+// Errors:  TL_ERROR_INVALID_ARG: no frame is open; TL_ERROR_DEVICE_LOST; what kept the work from being
+//          recorded, and the frame stays open then.
 TLDEF tl_result tl_vk_end_frame(const tl_backend *backend);
 
 // Tell that the fences of this frame and of all before it have signalled.
+//
+// Errors:  TL_ERROR_INVALID_ARG: the frame was never ended.
 TLDEF tl_result tl_vk_retire_frame(const tl_backend *backend, tl_ticket frame);
 
 // Tell that this frame will not be submitted. It must be the latest that was not dropped; it may be open.
+//
+// Errors:  TL_ERROR_INVALID_ARG: it is another one, or was retired.
 TLDEF tl_result tl_vk_drop_frame(const tl_backend *backend, tl_ticket frame);
 
 // Tell that the device was lost: every later call returns TL_ERROR_DEVICE_LOST.
@@ -400,8 +420,8 @@ typedef struct tl_vk_kernel_desc {
 //   kernel   overwritten; release with tl_vk_free_kernel after its work has finished, before the backend,
 //            which refuses to be freed until then
 //
-// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers than the device binds;
-//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND. *kernel is NULL then.
+// Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_UNSUPPORTED: more buffers or push constants than the device binds;
+//          TL_ERROR_NO_MEMORY, TL_ERROR_BACKEND, TL_ERROR_DEVICE_LOST. *kernel is NULL then.
 TLDEF tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_kernel_desc *desc,
                                   tl_vk_kernel **kernel);
 TLDEF void      tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel);  // accepts NULL
@@ -460,7 +480,7 @@ typedef struct tl_vk_extremes {
 } tl_vk_extremes;
 
 // Enqueue the search for the extremes of the f32 in `from`; `to` takes tl_vk_extremes, 16 bytes. Observers
-// of [7] need no more (tl_vk_observe_extremes).
+// of [7] without a histogram need no more (tl_vk_observe_extremes).
 //
 // Errors:  as tl_backend.copy.
 TL_EXPERIMENTAL tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);
@@ -565,7 +585,8 @@ TL_EXPERIMENTAL void tl_vk_checksum_bytes(const void *bytes, size_t count, uint3
 
 #define TLI_VK_FAMILIES 32  // queue families that are considered
 
-// Every entry point that the backend uses. The lists make the table of functions and what loads it.
+// The entry points that every backend needs. The lists make the table of functions and what loads it; those
+// that some backends do without stand in the table alone.
 #define TLI_VK_INSTANCE_CALLS(X) \
     X(vkGetDeviceProcAddr) X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceMemoryProperties) \
     X(vkGetPhysicalDeviceQueueFamilyProperties)
@@ -591,8 +612,8 @@ typedef struct tli_vk_calls {
     TLI_VK_DEVICE_CALLS(TLI_VK_MEMBER)
     PFN_vkGetPhysicalDeviceProperties2 vkGetPhysicalDeviceProperties2;              // NULL if missing
     PFN_vkGetPhysicalDeviceMemoryProperties2 vkGetPhysicalDeviceMemoryProperties2;  // NULL if missing
-    PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue;                      // with timelines
-    PFN_vkWaitSemaphores vkWaitSemaphores;                                          // with timelines
+    PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue;                      // NULL without timelines
+    PFN_vkWaitSemaphores vkWaitSemaphores;                                          // NULL without timelines
 } tli_vk_calls;
 #undef TLI_VK_MEMBER
 
@@ -1070,7 +1091,8 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
         tli_vk_device_has(loader, physical, "VK_EXT_memory_budget"))
         owned->extensions[info.enabledExtensionCount++] = "VK_EXT_memory_budget";
     info.ppEnabledExtensionNames = owned->extensions;
-    // What ends a device is there before it begins: a driver whose threads outlive its library crashes.
+    // Load what destroys a device before one is made: one that stayed while its library is closed would crash
+    // in threads of the driver.
     tli_vk_set_call(&owned->destroy_device, (loader->get)(loader->instance, "vkDestroyDevice"));
     tli_vk_set_call(&get_device_proc, (loader->get)(loader->instance, "vkGetDeviceProcAddr"));
     if (!owned->destroy_device || !get_device_proc)
@@ -1336,7 +1358,7 @@ typedef struct tli_vk_batch {
     int32_t         known_count, known_writes;  // noted words and writes before those
 } tli_vk_batch;
 
-// A piece of the staging, or a chunk of its own where that is too small. None waits for another.
+// A piece of the staging, or a chunk of its own where that is too small. Slots become free in any order.
 typedef struct tli_vk_slot {
     uint64_t serial;               // free once this batch has passed; UINT64_MAX = mapped, or a read is pending
     int32_t  chunk;
@@ -1345,7 +1367,7 @@ typedef struct tli_vk_slot {
     int32_t  is_used;
 } tli_vk_slot;
 
-// A mapped range; or in record mode a read whose frame was not retired yet.
+// A mapped range; or in record mode a read that no map has fetched yet.
 typedef struct tli_vk_mapping {
     tl_range     range;
     tli_vk_place place;            // of the range
@@ -1354,7 +1376,7 @@ typedef struct tli_vk_mapping {
     uint64_t     serial;           // of the copy into staging
     uint64_t     writes;           // writes of the block when that copy was enqueued; UINT64_MAX = outdated
     int32_t      slot;             // of staging
-    int32_t      is_pending;       // 1 = waiting for its frame
+    int32_t      is_pending;       // 1 = such a read
     int32_t      is_bounced;       // 1 = host is memory of the env, moved through staging in pieces
     uint64_t     asked;            // pending: serial when it was asked for last
     tl_map_mode  mode;
@@ -1405,7 +1427,7 @@ typedef struct tli_vk {
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
     uint64_t passed;                  // all batches up to this serial have finished
-    int32_t  open;                    // 1 = its command buffer is recording
+    int32_t  open;                    // TLI_VK_OPEN, TLI_VK_ENDED or TLI_VK_BROKEN; 0 = it was not begun yet
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
     VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
@@ -1589,7 +1611,7 @@ static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) 
         b->calls.outside_bytes += bytes;
 }
 
-// What the transfer queue owns of a chunk goes with it: the next chunk with its number was never there.
+// Forget what the transfer queue owns of a chunk that is destroyed: the next chunk with its number is another.
 static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--)
@@ -1632,8 +1654,8 @@ static VkResult tli_vk_ask_hook(tli_vk *b, tl_tier tier, const VkMemoryRequireme
 }
 
 // Allocate by the caller's allocator. For the device tier it is asked for memory like that of the best type;
-// where that is used up, like that of the next one. What is handed over includes the atom, so that whole atoms
-// can be flushed.
+// where that is used up, like that of the next one. Size and alignment are rounded up to nonCoherentAtomSize,
+// so that whole atoms can be flushed.
 static VkResult tli_vk_allocate_hooked(tli_vk *b, tl_tier tier, const VkMemoryRequirements *requirements,
                                        tli_vk_chunk *chunk) {
     const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
@@ -2056,7 +2078,7 @@ static tl_result tli_vk_add_arena(void *self, tl_tier tier, int32_t bank, uint64
         result = tli_vk_fail(b, TL_ERROR_INVALID_ARG, "add_arena", "bank: there is bank 0 alone");
     if (result) return result;
     reserved = tli_vk_align(bytes ? bytes : 1, b->granularity);
-    if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // not two where one will do
+    if (b->freed_arena_count) (void)tli_vk_drop_busy_chunks(b, "add_arena");  // both may not fit together
     result = tli_vk_check_arena(b, tier, reserved + b->overhead, "add_arena");
     if (!result) result = tli_vk_add_chunk(b, tier, TLI_VK_CHUNK_ARENA, reserved, "add_arena", &chunk);
     if (!result) *handle = tli_vk_end_block(b, chunk, 0, -1, bytes, b->chunks[chunk].memory_bytes);
@@ -2590,8 +2612,8 @@ static int32_t tli_vk_words_of_command(const tli_vk_command *command) {
     return (int32_t)((sizeof *command + command->data_bytes + 7) / 8);
 }
 
-// Without memory for the note the command counts as one of others: only a command buffer that cannot be ended
-// makes a difference.
+// Note a command. Without memory for that it counts as one of the caller's, which matters only if the command
+// buffer cannot be ended.
 static void tli_vk_note_command(tli_vk *b, tli_vk_batch *batch, const tli_vk_command *command,
                                 const void *data) {
     uint64_t *noted;
@@ -3021,9 +3043,9 @@ static int tli_vk_reduces(tli_vk_shader shader) {
            shader == TLI_VK_SHADER_MIN_MAX_CHANNELS;
 }
 
-// How many slices min_max_channels makes of each channel. A task is one slice: of a group, or of an invocation
-// where the rows of a channel are shorter than a group. There should be about as many tasks as min_max has
-// groups or invocations, and each should read several elements.
+// How many slices min_max_channels makes of each channel. A slice is the task of one group, or of one
+// invocation where inner_count is less than a group has invocations. There should be about as many tasks as
+// min_max has groups or invocations, and each should read several elements.
 static uint32_t tli_vk_find_slices(const tli_vk *b, const tli_vk_op *op, uint32_t count) {
     uint64_t size = b->desc.workgroup_size, tasks = (count + 8 * size - 1) / (8 * size);
     uint64_t of_period = op->channel_count;
@@ -3293,7 +3315,7 @@ static void tli_vk_outdate_reads(tli_vk *b, const tli_vk_block *block) {
             b->mappings[i].writes = UINT64_MAX;
 }
 
-static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // 0 = staging
+static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // handle 0 = staging, or nothing
     tli_vk_block *block;
     if (!handle) return;
     block = &b->blocks[(handle & 0xFFFFFFFFu) - 1];
@@ -3384,7 +3406,8 @@ static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
     return 1;
 }
 
-// Passages are always noted: bytes that a queue does not own may not be used.
+// Have room to note a passage; 0 = no memory. Unlike other commands none is recorded without its note, because
+// bytes that a queue does not own may not be used.
 static int tli_vk_reserve_passage(tli_vk *b, tli_vk_batch *batch) {
     return tli_vk_reserve_note(b, batch, 2 * sizeof(VkBufferMemoryBarrier));
 }
@@ -3780,7 +3803,8 @@ static tl_result tli_vk_make_room(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
-// Have a chunk for a slot that the staging is too small for: one that is kept, or a new one instead of those.
+// Have a chunk for a slot that the staging is too small for: one that is kept, or a new one in the place of
+// those that are kept and too small.
 static tl_result tli_vk_find_large(tli_vk *b, uint64_t bytes, const char *function, int32_t *index) {
     int32_t i;
     for (i = 0; i < b->chunk_count; i++) {
@@ -4199,7 +4223,8 @@ TLI_VK_IMPL tl_result tl_vk_find_commands(const tl_backend *backend, VkCommandBu
     if (!result) result = tli_vk_order_early(b, "tl_vk_find_commands");
     if (!result) result = tli_vk_flush(b, "tl_vk_find_commands");
     if (result) return result;
-    tli_vk_note_others(tli_vk_batch_of(b, b->serial));  // first: what was announced is written by those
+    // Before the touches: the writes that were announced are those of the caller's commands.
+    tli_vk_note_others(tli_vk_batch_of(b, b->serial));
     result = tli_vk_touch_open_promises(b, "tl_vk_find_commands");
     if (result) return result;
     b->kept_count = b->promise_count;
@@ -5015,7 +5040,7 @@ static tl_result tli_vk_write_time(tli_vk *b, uint32_t slot, const char *functio
 // one lies up to seven eighths of the range after it, or slightly before it, as times may overtake each other.
 static uint64_t tli_vk_extend_ticks(tli_vk *b, uint32_t slot, uint64_t ticks) {
     uint64_t range = (uint64_t)1 << (b->time_bits & 63), back, apart;
-    if (b->time_bits > 48) return b->time_bits < 64 ? ticks & (range - 1) : ticks;  // lasts for a week at least
+    if (b->time_bits > 48) return b->time_bits < 64 ? ticks & (range - 1) : ticks;  // 49 bits of 1 ns: 6 days
     ticks &= range - 1;
     if (!b->read_ticks) b->read_ticks = range + ticks;  // so that those before it are above 0
     apart = (ticks - b->read_ticks) & (range - 1);

@@ -717,6 +717,8 @@ static void fields_without_a_use_are_refused(void **state) {
 #define FIELD(set, call, text) desc = layer_desc(); set; REFUSES(call, text)
     FIELD(desc.activation = TL_ELEMENTWISE_RELU, tl_add_softmax(e, g, &desc, x, &y),
           "tl_add_softmax: node 2 (softmax): activation: must be none here");
+    FIELD(desc.takes_blocks = 1, tl_add_conv2d(e, g, &desc, x, &y),
+          "tl_add_conv2d: node 2 (conv2d): takes_blocks: must be 0 here");
     FIELD(desc.inplace = 1, tl_add_conv2d(e, g, &desc, x, &y),
           "tl_add_conv2d: node 2 (conv2d): inplace: must be 0 here");
     FIELD(desc.no_bias = 1, tl_add_loss(e, g, &desc, x, NULL, &y),

@@ -602,13 +602,16 @@ static void wishes_that_cannot_be_met_are_refused(void **state) {
     tl_recommendation found;
     tl_recommend_desc desc;
     tl_strategy strategy = tl_strategy_new();
+    char text[1024];
     uint64_t least;
     (void)state;
     make_blocks(&env, &graph, 2);
     desc = recommend_desc(&graph, TL_WISH_LEAST_TIME);
     desc.compile.budget_bytes = 1000;
     assert_int_equal(tl_recommend(&env, &desc, &found), TL_ERROR_INFEASIBLE);
-    assert_non_null(strstr(env.error.text, "no strategy fits 1000 bytes; the least found is "));
+    assert_non_null(strstr(env.error.text, "compile.budget_bytes: no strategy fits 1000 bytes; the least found is "));
+    tl_explain_error(&env.error, text, sizeof text);
+    assert_memory_equal(text, env.error.text, strlen(env.error.text));
     least = tl_find_least_budget(&env.error);
     desc.compile.budget_bytes = least;
     assert_int_equal(tl_recommend(&env, &desc, &found), TL_OK);

@@ -203,6 +203,7 @@ static void the_least_budget_is_a_plan(void **state) {
         tl_graph graph;
         tl_ranks_desc desc;
         tl_compiled_ranks ranks;
+        char text[1024];
         uint64_t least, again;
         memset(&desc, 0, sizeof desc);
         make_shape(&env, &random, kinds[round % 4], 12 + (int32_t)(round % 5) * 16, &graph);
@@ -213,7 +214,9 @@ static void the_least_budget_is_a_plan(void **state) {
         desc.work_limit = 20000000;
         desc.budget_bytes = 1;
         assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INFEASIBLE);
-        assert_non_null(strstr(env.error.text, "no plan of a stage fits 1 bytes"));
+        assert_non_null(strstr(env.error.text, "budget_bytes: no plan of a stage fits 1 bytes"));
+        tl_explain_error(&env.error, text, sizeof text);
+        assert_non_null(strstr(text, ": budget_bytes: no plan of a stage fits 1 bytes; the least found is "));
         least = tl_find_least_budget(&env.error);
         desc.budget_bytes = least / 2 ? least / 2 : 1;
         assert_int_equal(tl_compile_ranks(&env, &desc, &ranks), TL_ERROR_INFEASIBLE);

@@ -69,15 +69,18 @@ static size_t tli_whole_characters(const char *text, size_t length) {
 }
 
 #ifndef TL_NO_TEXT
-// Whether a character may stand in a name: no control character, no space of any width, and of U+00AD, U+180E,
-// U+FEFF and U+2000 to U+206F none that is invisible or changes the direction of the text, with which two names
-// could look the same.
+// Whether a character may stand in a name: no control character, no space of any width, and none that is
+// invisible or changes the direction of the text, with which two names could look the same.
 static int tli_is_visible(uint32_t code) {
     if (code <= ' ' || (code >= 0x7f && code <= 0xa0) || code == 0xad) return 0;
     if (code == 0x1680 || code == 0x180e || code == 0x3000 || code == 0xfeff) return 0;
     if (code >= 0x2000 && code <= 0x206f)
         return (code > 0x200f && code < 0x2028) || (code > 0x202f && code < 0x205f);
-    return (code & 0xfffe) != 0xfffe;  // what Unicode and XML exclude
+    if (code == 0x34f || code == 0x61c || code == 0x115f || code == 0x1160 || code == 0x3164 || code == 0xffa0)
+        return 0;
+    if (code >= 0xfe00 && code <= 0xfe0f) return 0;     // variation selectors
+    if (code >= 0xe0000 && code <= 0xe01ef) return 0;   // tags, and more of these
+    return (code & 0xfffe) != 0xfffe;                   // what Unicode and XML exclude
 }
 #endif
 

@@ -144,9 +144,10 @@ TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_
 //     if (!tl_init_file_sink(&env, "memory.svg", &file, &sink))
 //         result = tl_finish_file_sink(&env, &file, tl_write_memory_svg(&env, curves, 2, NULL, sink));
 //
-// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one; it is made anew, so it
-// is no link that somebody else has put there. It gets the mode of the old file and, where that is allowed,
-// its owner. A link is followed, and stays. What is no file is written as it is: pipes, devices, /dev/stdout.
+// What is new is written to PATH.tl_tmp, or PATH.tl_tmp1 and so on where there is one. On POSIX it is made
+// anew, so it is no link that somebody else has put there; it gets the mode of the old file and, where that is
+// allowed, its owner; a link is followed, and stays; what is no file is written as it is: pipes, devices,
+// /dev/stdout.
 typedef struct tl_file_sink {
     void   *file;      // FILE *; NULL = not open
     char    path[480]; // of what is replaced, links followed

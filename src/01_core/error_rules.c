@@ -382,6 +382,7 @@
     X(VOCABULARY_MUST_BE_0_HERE, "vocabulary: must be 0 here", "node, line") \
     X(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES, \
       "saved_bytes, fwork_bytes, bwork_bytes: must be 0 here", "node, line") \
+    X(TAKES_BLOCKS_MUST_BE_0_HERE, "takes_blocks: must be 0 here", "node, line") \
     X(INPUT_UNKNOWN_PRECISION, "input: unknown precision", "node, line") \
     X(INPUT_NO_CALL_MADE_THIS_VALUE, "input: no call made this value", "node, line") \
     X(INPUT_THERE_IS_NO_SUCH_TENSOR, "input: there is no such tensor", "node, line") \
@@ -911,7 +912,7 @@
     X(COST_LIMIT_MUST_BE_POSITIVE, "cost_limit: must be positive for the fewest bytes", "") \
     X(NO_STRATEGY_IS_SO_FAST, "cost_limit: no strategy costs %0 or less; the least found is %1", \
       "cost limit, least cost") \
-    X(NO_STRATEGY_FITS, "compile.budget_bytes: no strategy fits %0 bytes; the least found is %1", \
+    X(NO_STRATEGY_FITS, "compile.%s: no strategy fits %0 bytes; the least found is %1", \
       "budget, least budget") \
     X(NO_MEMORY_FOR_RANKS, "no memory to plan ranks", "") \
     X(MICRO_BATCH_COUNT_OF_RANKS, "micro_batch_count: must be from 1 to 65535", "") \
@@ -920,7 +921,7 @@
     X(BASE_OF_RANK_DOES_NOT_FIT_64, "base_bytes: with the weights of a rank it must fit 64 bits", "") \
     X(RANKS_MORE_THAN_NODES, "rank_count: more ranks than nodes that are no inputs", "") \
     X(ENDS_MUST_RISE, "ends: must rise to node_count, with a node that is no input in every stage", "") \
-    X(STAGE_DOES_NOT_FIT, "budget_bytes: no plan of a stage fits %0 bytes; the least found is %1", \
+    X(STAGE_DOES_NOT_FIT, "%s: no plan of a stage fits %0 bytes; the least found is %1", \
       "budget, least budget") \
     X(COST_OF_RANKS_DOES_NOT_FIT_64, "the time of a training step does not fit 64 bits", "") \
     X(RANKS_WAIT_FOR_EACH_OTHER, "ranks: wait for messages of each other", "") \
@@ -1278,13 +1279,13 @@
     X(TRANSPORT_RANK_OUT_OF_RANGE, "transport: rank must be from 0 to rank_count - 1", "") \
     X(TRANSPORT_RANK_HAS_ANOTHER_STAGE, "transport: this rank has another stage than the compiled plan", "") \
     X(TRANSPORT_NEEDS_HOST_VISIBLE, "transport: the host must see the memory of the backend", "") \
-    X(REDUCED_KIND_UNKNOWN, "kind: unknown state kind", "") \
+    X(REDUCED_KIND_UNKNOWN, "kind: unknown kind of variables", "") \
     X(REDUCTION_NEEDS_TRANSPORT, "run: has no transport", "") \
     X(REDUCED_RANGES_ARE_F32, "variables: ranges that are summed hold f32: 4 bytes each", "") \
     X(REDUCTION_IS_UNDER_WAY, "run: another sum over ranks is under way", "") \
     X(STRATEGY_PARALLELISM_IS_NOT_THAT_OF_THE_TRANSPORT, \
       "strategy.parallelism: %0 does not divide the %1 ranks of the transport", "workers, ranks") \
-    X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank") \
+    X(MESSAGE_BETWEEN_PASSES, "message with rank %0 between passes: %s", "rank, step") \
     X(STRATEGY_OF_RANKS_IS_LAZY, \
       "strategy: model and pipeline are for mode lazy, memory pooled, no interval; model splits no batch", "") \
     X(BEGINS_ONE_KERNEL_CALL, "plan: step %0 begins what is not one call of one kernel", "step, node") \
@@ -1305,12 +1306,12 @@
     X(SAVED_IN_A_PASS, "data: saved in a pass, where variables are not whole", "") \
     X(SAVES_ARE_OF_OTHER_STEPS, "saves: some are of training step %0, others of %1", "step, step") \
     X(SAVES_HAVE_OTHER_SCALERS, "saves: their loss scalers differ", "") \
-    X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, state") \
+    X(SAVES_LACK_A_VARIABLE, "saves: none has variables[%1], %s of node %s", "node, variable") \
     X(SAVES_HAVE_A_VARIABLE_TWICE, "saves: variables[%1], %s of node %s, is not the same in all of them", \
-      "node, state") \
+      "node, variable") \
     X(SAVED_VARIABLE_HAS_OTHER_BYTES, \
       "saves: variables[%1], %s of node %s, has another number of bytes there", \
-      "node, state") \
+      "node, variable") \
     X(PEER_HAS_OTHER_VARIABLES, \
       "rank %0 has other variables: replicas register the same nodes, kinds, bytes and shards", "rank") \
     X(PEER_IS_AT_ANOTHER_STEP, "rank %0 is at training step %1: ranks begin at the same one", "rank, step") \
@@ -1321,13 +1322,14 @@
     X(RUN_IS_OF_ONE_RANK, "run: is of one rank of several; rehearse the whole graph in one process", "") \
     X(TENSOR_OF_ANOTHER_RANK, "tensor: of a node that this rank does not have", "") \
     X(VARIABLE_SHARD_OF_WHAT_HAS_NONE, \
-      "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", "range") \
+      "variables: range %0: has a shard, but is no gradient of one node in f32 (kind, node, bytes)", \
+      "range, bytes") \
     X(VARIABLE_SHARDS_ONE_STEP_AT_A_TIME, \
-      "variables: range %0: with shards in_flight must be 0 or 1", "range") \
-    X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range") \
+      "variables: range %0: with shards in_flight must be 0 or 1", "range, bytes") \
+    X(VARIABLE_SHARDS_ARE_LEFT_OUT, "variables: range %0: shards are left out of this build", "range, bytes") \
     X(VARIABLE_SHARD_NEEDS_HOST, \
       "variables: range %0: has a shard, but the backend's memory is not the host's", \
-      "range") \
+      "range, bytes") \
     X(COMPILED_OF_RANKS_INFERENCE, "compiled: its inference is not that of the desc", "") \
     X(VARIABLE_SHARDS_OVERLAP, \
       "variables: ranges %0 and %1 overlap, or the shard of one does", "range, range") \

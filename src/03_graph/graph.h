@@ -311,7 +311,7 @@ TLDEF tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char *p
 // id, name, what is kept of the weights softmax(Q K^T)
 #define TL_ATTENTIONS(X) \
     X(TL_ATTENTION_STORED, "stored", "one node: the weights are saved bytes")                       \
-    X(TL_ATTENTION_TILED,  "tiled",  "one node: made again tile by tile, two numbers a row are saved") \
+    X(TL_ATTENTION_TILED,  "tiled",  "one node: made again tile by tile, one number a row is saved") \
     X(TL_ATTENTION_SPLIT,  "split",  "three nodes: the planner may drop scores and weights")
 
 // id, name of the op, gates
@@ -340,8 +340,8 @@ typedef struct tl_value {
 
 #define TL_NO_PADDING UINT64_MAX  // tl_layer_desc.padding: none at all
 
-// The parameters of a layer. Zero is the default; a layer refuses fields that it does not use, but for
-// takes_blocks. Of two-dimensional fields, the first is for the height; a width of 0 means that of the height.
+// The parameters of a layer. Zero is the default; a layer refuses fields that it does not use. Of
+// two-dimensional fields, the first is for the height; a width of 0 means that of the height.
 typedef struct tl_layer_desc {
     const char *name;           // 0 = "n<id>"
     const char *unit;           // as in tl_node_desc

@@ -32,6 +32,7 @@ static const char *const tli_cell_names[] = { TL_CELLS(TLI_NAME) };
 #define TLI_FIELD_HEADS      2048u
 #define TLI_FIELD_VOCABULARY 4096u
 #define TLI_FIELD_EXTRA      8192u
+#define TLI_FIELD_TAKES_BLOCKS 16384u
 #define TLI_CONVOLUTION (TLI_FIELD_ACTIVATION | TLI_FIELD_BIAS | TLI_FIELD_CHANNELS | TLI_FIELD_KERNEL | \
                          TLI_FIELD_STRIDE | TLI_FIELD_PADDING | TLI_FIELD_DILATION | TLI_FIELD_GROUPS)
 
@@ -97,9 +98,10 @@ static tli_rule tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
         TLI_RULE(FLATTEN_MUST_BE_0_HERE), TLI_RULE(CHANNELS_MUST_BE_0_HERE), TLI_RULE(KERNEL_MUST_BE_0_HERE),
         TLI_RULE(STRIDE_MUST_BE_0_HERE), TLI_RULE(PADDING_MUST_BE_0_HERE), TLI_RULE(DILATION_MUST_BE_0_HERE),
         TLI_RULE(GROUPS_MUST_BE_0_HERE), TLI_RULE(HEIGHT_WIDTH_MUST_BE_0_HERE), TLI_RULE(HEADS_MUST_BE_0_HERE),
-        TLI_RULE(VOCABULARY_MUST_BE_0_HERE), TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES)
+        TLI_RULE(VOCABULARY_MUST_BE_0_HERE), TLI_RULE(SAVED_BYTES_FWORK_BYTES_BWORK_BYTES),
+        TLI_RULE(TAKES_BLOCKS_MUST_BE_0_HERE)
     };
-    uint64_t values[14];
+    uint64_t values[15];
     int32_t i;
     values[0] = desc->activation != TL_ELEMENTWISE_NONE;
     values[1] = desc->inplace != 0;
@@ -115,7 +117,8 @@ static tli_rule tli_check_fields(const tl_layer_desc *desc, uint32_t known) {
     values[11] = desc->heads;
     values[12] = desc->vocabulary;
     values[13] = desc->saved_bytes | desc->fwork_bytes | desc->bwork_bytes;
-    for (i = 0; i < 14; i++)
+    values[14] = desc->takes_blocks != 0;
+    for (i = 0; i < 15; i++)
         if (values[i] && !(known >> i & 1)) return rules[i];
     return TLI_NO_RULE;
 }
@@ -492,7 +495,8 @@ TLI_IMPL tl_result tl_add_elementwise(tl_env *env, tl_graph *graph, tl_elementwi
     tl_shape whole;
     int32_t arity = tli_find_arity(kind), count = inputs && input_count > 0 ? input_count : 0, i;
     TL_ASSERT(graph && output);
-    layer = tli_start_layer(env, TLI_IN(ADD_ELEMENTWISE), graph, desc, TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE,
+    layer = tli_start_layer(env, TLI_IN(ADD_ELEMENTWISE), graph, desc,
+                            TLI_FIELD_ACTIVATION | TLI_FIELD_INPLACE | TLI_FIELD_TAKES_BLOCKS,
                             inputs, count);
     layer.node.op = tl_name_elementwise(kind);
     if (!tli_is_below((int64_t)kind, TL_ELEMENTWISE_COUNT) || kind == TL_ELEMENTWISE_NONE)

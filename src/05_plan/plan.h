@@ -406,8 +406,9 @@ typedef struct tl_replay_desc {
 // lifetime is released. 0 bytes are never allocated, copied or released. At the end, and where a function
 // fails, all that is left is released, in the order in which it was allocated.
 //
-// Errors:  those of tl_simulate_plan; TL_ERROR_INVALID_ARG: the plan has copies and desc has not; what a
-//          function of the caller returned, with the step in the sentence.
+// Errors:  those of tl_simulate_plan; TL_ERROR_INVALID_ARG: the plan has copies and desc has not;
+//          TL_ERROR_UNSUPPORTED: it begins calls that other steps end; what a function of the caller returned,
+//          with the step in the sentence.
 // Cost:    that of tl_find_lifetimes, and O(steps + operands); 16 bytes an allocation more.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_replay_plan(tl_env *env, const tl_replay_desc *desc);

@@ -298,6 +298,7 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
     const tl_compile_desc *desc = &r->desc->compile;
     tli_budget budget = tli_find_budget(desc->budget_bytes, desc->host_budget_bytes, desc->base_bytes,
                                         desc->device, NULL, 0);
+    tli_sentence s;
     int is_named = r->desc->wish == TL_WISH_LEAST_TIME && budget.is_limited && budget.limit == TL_LIMIT_BUDGET;
     if (r->desc->wish == TL_WISH_LEAST_BYTES && r->least_cost != UINT64_MAX) is_named = 1;
     if (!is_named || (r->desc->wish == TL_WISH_LEAST_TIME && r->least == UINT64_MAX)) {
@@ -313,8 +314,10 @@ static tl_result tli_refuse_wish(tli_recommend *r) {
     if (r->desc->wish == TL_WISH_LEAST_BYTES)
         return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_IS_SO_FAST),
                                r->desc->cost_limit, r->least_cost);
-    return tli_fail_values(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_FITS),
-                           r->desc->compile.budget_bytes, r->least);
+    s = tli_begin_error(r->env, TL_ERROR_INFEASIBLE, TLI_IN(RECOMMEND), TLI_RULE(NO_STRATEGY_FITS),
+                        r->desc->compile.budget_bytes, r->least);
+    tli_put_limit(r->env, &s, TL_LIMIT_BUDGET);
+    return tli_end_error(r->env, &s, TL_ERROR_INFEASIBLE);
 }
 
 // Compile the chosen one with all of the work; where that finds worse, as it was found.

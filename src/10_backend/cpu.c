@@ -10,8 +10,8 @@
 //                                                           claim and release verify and write it
 //                |guard| copy of a mapped range |guard|     unmap verifies them; another pattern each time,
 //                                                           so no byte that is written looks like it for long.
-//                                                           Under an address sanitizer there are none: it
-//                                                           sees what is read outside as well
+//                                                           An address sanitizer ends the program where they
+//                                                           are accessed, for reads as well
 //     deferred   work waits in a queue and is carried out later, in a random legal order
 //
 // Checking a claim and poisoning a release are queued like other work; both are called upkeep.

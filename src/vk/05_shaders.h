@@ -23,8 +23,8 @@ typedef struct tl_vk_extremes {
     uint32_t finite_count, other_count; // other: NaN and infinities
 } tl_vk_extremes;
 
-// Enqueue the search for the extremes of the f32 in `from`; `to` takes tl_vk_extremes, 16 bytes. Observers of
-// [7] without a histogram need no more (tl_vk_observe_extremes).
+// Enqueue the search for the extremes of the f32 in `from`; `to` takes tl_vk_extremes, 16 bytes. Observers
+// of [7] without a histogram need no more (tl_vk_observe_extremes).
 //
 // Errors:  as tl_backend.copy.
 TL_EXPERIMENTAL tl_result tl_vk_record_min_max(const tl_backend *backend, tl_range to, tl_range from);

@@ -84,8 +84,8 @@ static int tli_beam_read(tli_beam *b, const tl_plan *plan) {
     b->count = 1;
     for (i = plan->step_count; i-- > 0;) {
         const tl_step *step = &plan->steps[i];
-        if (step->kind <= TL_STEP_BACKWARD && b->x.call_of[step->node] >= 0)    // -1: of a node that nobody needs
-            tli_beam_append(b, b->x.call_of[step->node], step->kind);
+        int32_t call = step->kind <= TL_STEP_BACKWARD ? b->x.call_of[step->node] : -1;
+        if (call >= 0) tli_beam_append(b, call, step->kind);    // -1 also where nobody needs the node
     }
     return 1;
 }

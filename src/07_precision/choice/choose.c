@@ -153,8 +153,8 @@ static void tli_choice_drop_point(tli_choice_points *f, int32_t at) {
     }
 }
 
-// Insert the schemes at hand as a point, in the place of those that are no better in loss and in cost. Returns 0 =
-// no room, or another point is no worse.
+// Insert the schemes at hand as a point, in the place of those that are no better in loss and in cost. Returns
+// 0 = no room, or another point is no worse.
 static int tli_choice_add_point(tli_choice_points *f, tli_choice_point point, uint64_t bound) {
     int32_t at = 0, i;
     while (at < f->count && f->points[at].loss < point.limited) at++;

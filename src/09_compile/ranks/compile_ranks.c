@@ -103,6 +103,7 @@ static tl_result tli_refuse_rank(tl_env *env, const tl_ranks_desc *desc, const t
     tli_sentence e = tli_begin_error(env, TL_ERROR_INFEASIBLE, TLI_IN(COMPILE_RANKS),
                                      TLI_RULE(STAGE_DOES_NOT_FIT), tli_budget_of_rank(desc, stage->rank),
                                      stage->least_bytes);
+    tli_put_limit(env, &e, TL_LIMIT_BUDGET);
     tli_put_rule(&e);
     if (TLI_ERROR_TEXT) {
         tli_put(&e.text, ", because of rank ");

@@ -124,11 +124,12 @@ static tl_result tli_compare_shards(tl_run *run, int32_t *order, uint64_t *keys)
 
 // A backward that is begun goes on beside others, which may use the bytes of its gradient: none has a shard.
 static tl_result tli_check_begun_shards(tl_run *run) {
+    const tl_variable *variables = run->desc.variables;
     int32_t i, k;
     for (i = 0; i < run->plan.step_count && run->has_shards; i++) {
         const tl_step step = tl_find_step(&run->plan, i);
         for (k = 0; k < run->desc.variable_count && step.begins && step.kind == TL_STEP_BACKWARD; k++)
-            if (run->desc.variables[k].shard && tli_find_run_node(run, run->desc.variables[k].node) == step.node)
+            if (variables[k].shard && tli_find_run_node(run, variables[k].node) == step.node)
                 return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
                                        TLI_RULE(BEGINS_SHARDED_GRADIENT), (uint64_t)i, (uint64_t)step.node);
     }
