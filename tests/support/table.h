@@ -3,7 +3,7 @@
 //     desc.graph = &table_graph;
 //     desc.plan  = &table_plan;
 
-#if !defined(TL_VERSION) || TL_VERSION / 100 != 4
+#if !defined(TL_VERSION) || TL_VERSION / 100 != 5
 #error "write this table again, with the tl_strategy.h that is included"
 #endif
 
