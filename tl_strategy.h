@@ -1511,7 +1511,8 @@ extern "C" {
 //     2         #######             #######       and made again for B 2:
 //     3              ############                 less memory, one more forward
 //
-// A plan is a list of steps over the nodes and tensors of a graph. The simulator
+// Here each backward reads the output of its node (needs "out"). A plan is a list of steps over the nodes and
+// tensors of a graph. The simulator
 // replays it and says whether it is valid, what it costs, and its two peaks: the
 // largest sum of live bytes, and with offsets the high-water mark of the arena.
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
@@ -2256,13 +2257,14 @@ TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // 
 // configs do not carry out.
 TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size);
 
-// Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
+// Write or parse JSON as the Rust crate from which configs come (SEEDS.md: the seed) writes its struct with
+// serde_json, so that its files load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
 // "min_checkpoint_interval":1}. There None is keep-all, Uniform every-n, Selective layers and Dynamic fraction;
-// ? is what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
-// key that is missing or comes twice is an error. As in the crate, the rules of a config are
-// checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
-// with tl_free_checkpoint_config.
+// "?" is written for a policy that configs do not carry out, and refused when read. The parser takes the keys
+// in any order and ignores unknown ones; a key that is missing or comes twice is an error. As in the crate,
+// the rules of a config are checked separately, by tl_check_checkpoint_config. The parsed config owns its
+// layers: release it with tl_free_checkpoint_config.
 //
 // Errors:  TL_ERROR_PARSE with line and column, TL_ERROR_NO_MEMORY; *config is all zero then.
 TLDEF size_t    tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size);
@@ -4009,11 +4011,12 @@ extern "C" {
 //   split     the batch in m equal parts, one after the other; every divisor of the batch is tried
 //   fuse      each chain of elementwise nodes that take blocks, or not
 //   formats   a price for each byte is added to the time of a node in a format, and tl_plan_precision
-//             chooses; the price runs over a ladder, once for all tensors and once for those that backwards
-//             read. Small graphs are enumerated
+//             chooses; the price runs over a ladder, each time for several choices of tensors: all, those
+//             that backwards read, those live over the budget. Small graphs are enumerated
 //   bound     a relaxation of all of it at once: every node in its fastest scheme, every tensor in its
 //             narrowest format, nothing converted, every chain as if it were fused; its lower bound in [6].
-//             With a limit of the loss, the Lagrangian dual of the first runs' costs is added
+//             With a limit of the loss, what that raises the sum of the first runs' costs by at least (a
+//             Lagrangian dual) is added
 //
 // References: Beaumont et al., 2019, arXiv:1911.13214. Fisher, The Lagrangian Relaxation Method for Solving
 // Integer Programming Problems, 1981.
@@ -4048,7 +4051,8 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
-    uint64_t fusion_call_cost;     // as call_cost in tl_fusion_desc
+    uint64_t fusion_call_cost;     // as call_cost in tl_fusion_desc: of each call that a fused node makes more;
+                                   // 0 = call_latency_ns of device
     tl_codec codec;                // as in tl_remat_desc, where gradients are checkpointed: f32 tensors may
                                    // wait compressed for a backward; 0 = none. The loss does not count it:
                                    // results are exact
@@ -19311,7 +19315,7 @@ typedef struct tli_tier_places {
 // Both tiers: what is asked, and what was found. A tier that keeps its offsets has count 0.
 typedef struct tli_places {
     tl_env       *env;
-    tli_function  function;      // of the caller
+    tli_function  function;      // for error sentences
     const tl_places_desc *desc;
     int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
     tl_bank       asked[TL_MOST_BANKS];  // those of desc, some with less, so that blocks fit
@@ -19862,7 +19866,7 @@ typedef struct tli_walk_state {
 
 typedef struct tli_walk {
     tl_env               *env;
-    tli_function          function;   // of the caller
+    tli_function          function;   // for error sentences
     const tl_replay_desc *desc;
     const tl_graph       *graph;
     tl_lifetimes          lifetimes;
@@ -36734,7 +36738,7 @@ typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget
 typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
 
 typedef struct tli_arena_planner {
-    tli_function      function;     // of the caller
+    tli_function      function;     // for error sentences
     tli_arena_maker   make;
     tli_arena_maker   make_lowest;  // the plan of the least bytes; the report is that of a refusal
     tli_arena_refuser refuse;
@@ -37838,7 +37842,7 @@ static void tli_order_list_readers(tli_order *o) {
             o->readers[o->items[o->reads[k]].end_reader++] = i;
 }
 
-// List the calls, in the order of the listing: the forwards, then the backwards.
+// List the calls: the forwards in the order of the listing, then the backwards in reverse.
 static void tli_order_list_calls(tli_order *o) {
     const tl_graph *graph = o->graph;
     int32_t id, i;
@@ -46611,6 +46615,8 @@ TLI_IMPL size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t 
     }
     return tli_finish(&w);
 }
+
+// -- text: a plan as a table --
 
 // Write text padded to a width, and at least one space after it.
 static void tli_put_padded(tli_writer *w, const char *text, size_t width) {
@@ -65320,7 +65326,7 @@ static const tl_plan *tli_plan_of(const tl_run *run) { return run->plan; }
 static int32_t tli_first_micro_batch(const tl_run *run) { (void)run; return 0; }
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     (void)run; (void)step; (void)is_ready;
-    return 0;   // no table begins a call
+    return 0;   // a plan that begins a call is refused
 }
 static tl_precision tli_precision_of(const tl_run *run) { (void)run; return TL_PRECISION_SINGLE; }
 static int tli_has_flights(const tl_run *run) { (void)run; return 0; }
@@ -66178,7 +66184,7 @@ static tl_result tli_memory_step(tl_run *run) {
 
 // -- the executor: calls of kernels --
 //
-// From a compute step whose operands are described to the result of its kernel:
+// From a compute step to the result of its kernel (order: the backend's, before the kernel may use the ranges):
 //
 //     claim -> describe -> what it depends on -> [ cut to a range -> order -> map -> yield -> kernel ]...
 //
@@ -66272,7 +66278,7 @@ static void tli_cut_operands(tl_run *run) {
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
-    int is_own = !tli_count_members(run, run->at.last.node);   // the caller's graph has no such node
+    int is_own = !tli_count_members(run, run->at.last.node);   // added by the library, as a conversion
     int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->at.call.node].origin;
     tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
@@ -66335,8 +66341,8 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 }
 #endif
 
-// The operands of a compute step are claimed and described. Once every step under way that it depends on is
-// finished, yield its first call, or carry it out where it has no kernel.
+// Go on with a compute step whose operands are claimed and described: once every step under way that it depends
+// on is finished, yield its first call, or carry it out where it has no kernel.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
     const tli_call *call = &run->at.call;

@@ -12,7 +12,8 @@ extern "C" {
 //     2         #######             #######       and made again for B 2:
 //     3              ############                 less memory, one more forward
 //
-// A plan is a list of steps over the nodes and tensors of a graph. The simulator
+// Here each backward reads the output of its node (needs "out"). A plan is a list of steps over the nodes and
+// tensors of a graph. The simulator
 // replays it and says whether it is valid, what it costs, and its two peaks: the
 // largest sum of live bytes, and with offsets the high-water mark of the arena.
 // Copies end at an explicit WAIT, so peaks depend on the order of steps alone,
@@ -757,13 +758,14 @@ TLDEF int         tl_parse_code_form(const char *text, tl_code_form *form);  // 
 // configs do not carry out.
 TLDEF size_t tl_print_checkpoint_config(const tl_checkpoint_config *config, char *buf, size_t size);
 
-// Write or parse JSON as serde_json writes the seed's struct, so that files of the crate load:
+// Write or parse JSON as the Rust crate from which configs come (SEEDS.md: the seed) writes its struct with
+// serde_json, so that its files load:
 // {"strategy":{"Uniform":{"interval":2}},"checkpoint_attention":true,"checkpoint_ffn":true,
 // "min_checkpoint_interval":1}. There None is keep-all, Uniform every-n, Selective layers and Dynamic fraction;
-// ? is what configs do not carry out. The parser takes the keys in any order and ignores unknown ones; a
-// key that is missing or comes twice is an error. As in the crate, the rules of a config are
-// checked separately, by tl_check_checkpoint_config. The parsed config owns its layers: release it
-// with tl_free_checkpoint_config.
+// "?" is written for a policy that configs do not carry out, and refused when read. The parser takes the keys
+// in any order and ignores unknown ones; a key that is missing or comes twice is an error. As in the crate,
+// the rules of a config are checked separately, by tl_check_checkpoint_config. The parsed config owns its
+// layers: release it with tl_free_checkpoint_config.
 //
 // Errors:  TL_ERROR_PARSE with line and column, TL_ERROR_NO_MEMORY; *config is all zero then.
 TLDEF size_t    tl_print_checkpoint_config_json(const tl_checkpoint_config *config, char *buf, size_t size);

@@ -25,11 +25,12 @@ extern "C" {
 //   split     the batch in m equal parts, one after the other; every divisor of the batch is tried
 //   fuse      each chain of elementwise nodes that take blocks, or not
 //   formats   a price for each byte is added to the time of a node in a format, and tl_plan_precision
-//             chooses; the price runs over a ladder, once for all tensors and once for those that backwards
-//             read. Small graphs are enumerated
+//             chooses; the price runs over a ladder, each time for several choices of tensors: all, those
+//             that backwards read, those live over the budget. Small graphs are enumerated
 //   bound     a relaxation of all of it at once: every node in its fastest scheme, every tensor in its
 //             narrowest format, nothing converted, every chain as if it were fused; its lower bound in [6].
-//             With a limit of the loss, the Lagrangian dual of the first runs' costs is added
+//             With a limit of the loss, what that raises the sum of the first runs' costs by at least (a
+//             Lagrangian dual) is added
 //
 // References: Beaumont et al., 2019, arXiv:1911.13214. Fisher, The Lagrangian Relaxation Method for Solving
 // Integer Programming Problems, 1981.
@@ -64,7 +65,8 @@ typedef struct tl_compile_desc {
     uint64_t split_cost;           // what each part after the first adds to the cost of a step
     uint64_t fusion_block_bytes;   // as block_bytes in tl_fusion_desc
     uint64_t fusion_scratch_parts; // as scratch_parts in tl_fusion_desc
-    uint64_t fusion_call_cost;     // as call_cost in tl_fusion_desc
+    uint64_t fusion_call_cost;     // as call_cost in tl_fusion_desc: of each call that a fused node makes more;
+                                   // 0 = call_latency_ns of device
     tl_codec codec;                // as in tl_remat_desc, where gradients are checkpointed: f32 tensors may
                                    // wait compressed for a backward; 0 = none. The loss does not count it:
                                    // results are exact

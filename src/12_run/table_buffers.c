@@ -87,7 +87,7 @@ static const tl_plan *tli_plan_of(const tl_run *run) { return run->plan; }
 static int32_t tli_first_micro_batch(const tl_run *run) { (void)run; return 0; }
 static int tli_set_aside(tl_run *run, const tl_run_step *step, int is_ready) {
     (void)run; (void)step; (void)is_ready;
-    return 0;   // no table begins a call
+    return 0;   // a plan that begins a call is refused
 }
 static tl_precision tli_precision_of(const tl_run *run) { (void)run; return TL_PRECISION_SINGLE; }
 static int tli_has_flights(const tl_run *run) { (void)run; return 0; }

@@ -162,7 +162,7 @@ typedef struct tli_tier_places {
 // Both tiers: what is asked, and what was found. A tier that keeps its offsets has count 0.
 typedef struct tli_places {
     tl_env       *env;
-    tli_function  function;      // of the caller
+    tli_function  function;      // for error sentences
     const tl_places_desc *desc;
     int           keeps_banks;   // 1 = each allocation stays in the bank in which it is
     tl_bank       asked[TL_MOST_BANKS];  // those of desc, some with less, so that blocks fit

@@ -27,7 +27,7 @@ typedef struct tli_walk_state {
 
 typedef struct tli_walk {
     tl_env               *env;
-    tli_function          function;   // of the caller
+    tli_function          function;   // for error sentences
     const tl_replay_desc *desc;
     const tl_graph       *graph;
     tl_lifetimes          lifetimes;

@@ -171,7 +171,7 @@ static void tli_order_list_readers(tli_order *o) {
             o->readers[o->items[o->reads[k]].end_reader++] = i;
 }
 
-// List the calls, in the order of the listing: the forwards, then the backwards.
+// List the calls: the forwards in the order of the listing, then the backwards in reverse.
 static void tli_order_list_calls(tli_order *o) {
     const tl_graph *graph = o->graph;
     int32_t id, i;

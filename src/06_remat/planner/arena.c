@@ -36,7 +36,7 @@ typedef tl_result (*tli_arena_maker)(tli_arena_plan *a, const tli_budget *budget
 typedef tl_result (*tli_arena_refuser)(tli_arena_plan *a, const tli_budget *budget);
 
 typedef struct tli_arena_planner {
-    tli_function      function;     // of the caller
+    tli_function      function;     // for error sentences
     tli_arena_maker   make;
     tli_arena_maker   make_lowest;  // the plan of the least bytes; the report is that of a refusal
     tli_arena_refuser refuse;

@@ -105,6 +105,8 @@ TLI_IMPL size_t tl_print_profiles(const tl_precision_profile *profiles, int32_t 
     return tli_finish(&w);
 }
 
+// -- text: a plan as a table --
+
 // Write text padded to a width, and at least one space after it.
 static void tli_put_padded(tli_writer *w, const char *text, size_t width) {
     size_t length = tli_text_length(text);

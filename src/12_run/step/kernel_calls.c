@@ -2,7 +2,7 @@
 
 // -- the executor: calls of kernels --
 //
-// From a compute step whose operands are described to the result of its kernel:
+// From a compute step to the result of its kernel (order: the backend's, before the kernel may use the ranges):
 //
 //     claim -> describe -> what it depends on -> [ cut to a range -> order -> map -> yield -> kernel ]...
 //
@@ -96,7 +96,7 @@ static void tli_cut_operands(tl_run *run) {
 
 // The kernel of the call at hand, with the user of its node where the desc has users.
 static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
-    int is_own = !tli_count_members(run, run->at.last.node);   // the caller's graph has no such node
+    int is_own = !tli_count_members(run, run->at.last.node);   // added by the library, as a conversion
     int32_t origin = is_own ? -1 : tli_caller_graph(run)->nodes[run->at.call.node].origin;
     tl_kernel *own = tli_own_kernel(run);
     if (!run->desc.users || origin < 0) return &run->kernels[kernel];
@@ -159,8 +159,8 @@ static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
 }
 #endif
 
-// The operands of a compute step are claimed and described. Once every step under way that it depends on is
-// finished, yield its first call, or carry it out where it has no kernel.
+// Go on with a compute step whose operands are claimed and described: once every step under way that it depends
+// on is finished, yield its first call, or carry it out where it has no kernel.
 static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
     const tli_call *call = &run->at.call;
