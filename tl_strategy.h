@@ -68505,6 +68505,30 @@ static uint64_t tli_count_state(const tl_run *run) {
 }
 
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+static uint64_t tli_count_applied(const tl_precision_graph *applied) {
+    uint64_t nodes = (uint64_t)applied->graph.node_count, tensors = (uint64_t)applied->graph.tensor_count;
+    if (!applied->memory) return 0;
+    nodes += (uint64_t)((const int32_t *)(const void *)applied->formats - applied->new_nodes);  // and old ones
+    return tli_count_graph(&applied->graph) +
+           tli_count_array(tensors * (sizeof *applied->quantizations + 1) + nodes * sizeof *applied->nodes +
+                           (uint64_t)applied->graph.node_count, 1);
+}
+
+// What a strategy was compiled to: the plan, its graphs, and the map of these.
+static uint64_t tli_count_compiled(const tl_compiled_plan *compiled) {
+    const tli_compiled *own = (const tli_compiled *)compiled->memory;
+    uint64_t bytes;
+    if (!own) return 0;
+    bytes = sizeof *own + tli_count_plan(&compiled->plan, 1) + tli_count_fusion(&own->fusion) +
+            tli_count_applied(&own->applied);
+    if (own->source_nodes) bytes += tli_count_scaled(&own->source);
+    if (own->map)
+        bytes += tli_count_array(2 * ((uint64_t)compiled->source->node_count +
+                                      (uint64_t)compiled->graph->node_count) + 1 +
+                                 (uint64_t)compiled->source->tensor_count, sizeof *own->map);
+    return bytes;
+}
+
 static uint64_t tli_count_messages(const tl_run *run) {
     if (!run->messages) return 0;
     return sizeof *run->messages + (run->in_pass ? sizeof *run->in_pass : 0) +
@@ -68512,8 +68536,7 @@ static uint64_t tli_count_messages(const tl_run *run) {
 }
 #endif
 
-// All that the run keeps, but for compiled plans of ranks, and for what another compiled plan of its own takes
-// beside its plan.
+// All that the run keeps, but for the plans of ranks that it has compiled by itself.
 static uint64_t tli_count_tables(const tl_run *run) {
     uint64_t bytes = tli_count_state(run) + tli_count_graph(&run->op_graph);
     if (run->owns_plan) bytes += tli_count_plan(&run->plan, !run->own_blocks);
@@ -68529,7 +68552,7 @@ static uint64_t tli_count_tables(const tl_run *run) {
     bytes += tli_count_hybrid(run);
 #endif
 #ifndef TL_NO_PRECISION
-    bytes += tli_count_messages(run) + tli_count_plan(&run->own_compiled.plan, 1);
+    bytes += tli_count_messages(run) + tli_count_compiled(&run->own_compiled);
 #endif
 #endif
     return bytes;
