@@ -225,6 +225,7 @@ static tl_result tli_check_variable_arena(tl_run *run) {
 }
 #else
 static tl_result tli_check_variables(tl_run *run) { (void)run; return TL_OK; }
+static tl_result tli_check_begun_shards(tl_run *run) { (void)run; return TL_OK; }
 static tl_result tli_check_variable_arena(tl_run *run) { (void)run; return TL_OK; }
 #endif
 #endif  // TL_ONLY_TABLES
