@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""ablation.py [--every N] [--graphs N] [--work N] [--jobs N] [--only REGEX] [--csv FILE]
+"""ablation.py [--every N] [--graphs N] [--nodes FEWEST-MOST] [--work N] [--jobs N] [--only REGEX] [--csv FILE]
 
 What each part of the planner of recomputation is worth: a library is built without it, and plans the same rows. A part is a line
 of the tables in src/06_remat/planner/remat.c; those that give the first plan and the floor are taken out as well, to see who
 stands in for them. Rows: every N-th (3) of remat_reference.csv (TL_SHARED, else ../shared) with places and with --live, and so
-many (60) random layered graphs of 40 to 3000 nodes, at 60 % and 25 % of what keeping everything takes, by three seeds, at one byte,
+many (60) random layered graphs of 40 to 3000 nodes (--nodes), at 60 % and 25 % of what keeping everything takes, by three seeds, at one byte,
 and at 25 % with copies to a host and with compressed ones.
 For each part: rows that became dearer, cheaper or refused, name a higher least budget, have a lower bound; the largest and the mean
 change of cost over all rows, in percent; processor time to plan without it, by that with it. The noise is what another seed of the search changes: first line.
@@ -87,16 +87,17 @@ def cases_of(a, folder):
     for model, budget in rows[::a.every]:
         path = os.path.join(ROOT, 'models', model + '.tlg')
         if os.path.exists(path): cases += [(path, budget, []), (path, budget, ['--live'])]
+    fewest, most = map(int, a.nodes.split('-'))
     for i in range(a.graphs):
         path = os.path.join(folder, '%d.tlg' % i)
-        write_graph(path, i, int(40 * 75 ** (i / max(a.graphs - 1, 1))))
+        write_graph(path, i, int(fewest * (most / fewest) ** (i / max(a.graphs - 1, 1))))
         cases += [(path, budget, ['--live', '--seed', str(seed)]) for budget in ('60%', '25%') for seed in (1, 2, 3)]
         cases += [(path, '1', ['--live']), (path, '25%', ['--host-budget', '50%', '--link', '12GB/s', '--cost-unit', 'ns']), (path, '25%', ['--codec', 'f16'])]
     return cases
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument('--every', type=int, default=3); ap.add_argument('--graphs', type=int, default=60); ap.add_argument('--work', type=int)
+    ap.add_argument('--every', type=int, default=3); ap.add_argument('--graphs', type=int, default=60); ap.add_argument('--nodes', default='40-3000'); ap.add_argument('--work', type=int)
     ap.add_argument('--jobs', type=int, default=os.cpu_count() or 1); ap.add_argument('--only', default='.'); ap.add_argument('--csv')
     a = ap.parse_args()
     run(['make', '-s', 'build/tl_plan', 'build/parts/libtl_strategy.so', 'LINKED=1'])

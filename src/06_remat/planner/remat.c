@@ -783,6 +783,7 @@ static tl_result tli_remat_run_ladder(tli_remat *r) {
     return result;
 }
 
+// What each is worth, plans without it: FIGURES.md, section 1 (tests/ablation.py).
 static const tli_remat_part tli_remat_parts[] = {
     { 1, tli_remat_always, tli_remat_keep_all },
     { 1, tli_remat_is_equal_chain, tli_remat_try_revolve },
