@@ -206,7 +206,6 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
     tli_arena *arena;
     tli_piece *all;
     TL_ASSERT(env && memory);
-    tli_zero(env, sizeof *env);
     if (bytes < shift + head + 2 * tli_piece_head())
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_ARENA), TLI_RULE(BYTES_TOO_FEW_FOR_BOOKKEEPING));
     arena = (tli_arena *)(void *)((char *)memory + shift);
@@ -214,6 +213,7 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
     arena->used = arena->peak = arena->reserved = 0;
     all = (tli_piece *)(void *)tli_arena_start(arena);
     all->bytes = all->free_bytes = arena->size;
+    tli_zero(env, sizeof *env);
     env->alloc = tli_arena_alloc;
     env->release = tli_arena_release;
     env->user = arena;
