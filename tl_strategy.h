@@ -327,9 +327,9 @@ TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
 // Threads: one env per thread.
 TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 
-// Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included.
+// Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included, so never 0.
 //
-//   env                      made by tl_init_arena; any other asserts
+//   env                      made by tl_init_arena; of any other both are 0
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 
@@ -5759,7 +5759,7 @@ TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
 // Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one
-// replica. A number that is not below variable_count asserts.
+// replica. Both are 0 for a number that is not below variable_count.
 TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 
@@ -8557,10 +8557,10 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
 TLI_IMPL void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes) {
     const size_t head = tli_round_up(sizeof(tli_arena), TLI_ARENA_ALIGN);
     const tli_arena *arena;
-    TL_ASSERT(env && env->alloc == tli_arena_alloc);
-    arena = (const tli_arena *)env->user;
-    if (used_bytes) *used_bytes = head + arena->used;
-    if (peak_bytes) *peak_bytes = head + arena->peak;
+    TL_ASSERT(env);
+    arena = env->alloc == tli_arena_alloc ? (const tli_arena *)env->user : NULL;
+    if (used_bytes) *used_bytes = arena ? head + arena->used : 0;
+    if (peak_bytes) *peak_bytes = arena ? head + arena->peak : 0;
 }
 
 // -- random numbers --
@@ -57728,26 +57728,23 @@ static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
     return same;
 }
 
-// An address sanitizer ends the program where a guard is accessed, until it is opened.
-static void tli_close_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
+// Close the guards of a copy: an address sanitizer ends the program where they are accessed. opens: 1 = open
+// them, to compare them and to give the memory back.
+static void tli_close_guards(const tli_cpu *cpu, const tli_mapping *mapping, int opens) {
 #ifdef TLI_HAS_SANITIZER
     size_t guard = (size_t)tli_guard_bytes(cpu);
-    __asan_poison_memory_region((char *)mapping->host - guard, guard);
-    __asan_poison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
+    char *sides[2];
+    int i;
+    sides[0] = (char *)mapping->host - guard;
+    sides[1] = (char *)mapping->host + mapping->range.bytes;
+    for (i = 0; i < 2; i++) {
+        if (opens) __asan_unpoison_memory_region(sides[i], guard);
+        else __asan_poison_memory_region(sides[i], guard);
+    }
 #else
     (void)cpu;
     (void)mapping;
-#endif
-}
-
-static void tli_open_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
-#ifdef TLI_HAS_SANITIZER
-    size_t guard = (size_t)tli_guard_bytes(cpu);
-    __asan_unpoison_memory_region((char *)mapping->host - guard, guard);
-    __asan_unpoison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
-#else
-    (void)cpu;
-    (void)mapping;
+    (void)opens;
 #endif
 }
 
@@ -57763,7 +57760,7 @@ static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     mapping->key = tl_mix_u64(TLI_POISON, cpu->counters.map_count);
     (void)tli_is_guard(base, guard, mapping->key, 1);
     (void)tli_is_guard(base + guard + bytes, guard, ~mapping->key, 1);
-    tli_close_guards(cpu, mapping);
+    tli_close_guards(cpu, mapping, 0);
     return 1;
 }
 
@@ -57834,7 +57831,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
-    tli_open_guards(cpu, &cpu->mappings[i]);
+    tli_close_guards(cpu, &cpu->mappings[i], 1);
     if (!result) result = tli_check_copy(cpu, &cpu->mappings[i]);
     tli_release(cpu->env, cpu->mappings[i].allocation);
     TLI_INVARIANT(i < cpu->mapping_count);
@@ -58064,7 +58061,7 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->accounts);
 #endif
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++) {
-        tli_open_guards(cpu, &cpu->mappings[i]);
+        tli_close_guards(cpu, &cpu->mappings[i], 1);
         tli_release(env, cpu->mappings[i].allocation);
     }
     for (i = 0; i < cpu->block_count; i++) {
@@ -62110,8 +62107,9 @@ static void tli_find_shard(const tl_run *run, int32_t variable, uint64_t *offset
 }
 
 TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes) {
-    TL_ASSERT(run && offset && bytes && variable >= 0 && variable < run->desc.variable_count);
-    tli_find_shard(run, variable, offset, bytes);
+    TL_ASSERT(run && offset && bytes);
+    *offset = *bytes = 0;
+    if (tli_is_below(variable, run->desc.variable_count)) tli_find_shard(run, variable, offset, bytes);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

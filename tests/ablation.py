@@ -4,8 +4,8 @@
 What each part of the planner of recomputation is worth: a library is built without it, and plans the same rows. A part is a line
 of the tables in src/06_remat/planner/remat.c; those that give the first plan and the floor are taken out as well, to see who
 stands in for them. Rows: every N-th (3) of remat_reference.csv (TL_SHARED, else ../shared) with places and with --live, and so
-many (60) random layered graphs of 40 to 3000 nodes (--nodes), at 60 % and 25 % of what keeping everything takes, by three seeds, at one byte,
-and at 25 % with copies to a host and with compressed ones.
+many (60) random layered graphs of 40 to 3000 nodes (--nodes), at 60 % and 25 % of what keeping everything takes, by three seeds,
+at one byte, and at 25 % with copies to a host and with compressed ones.
 For each part: rows that became dearer, cheaper or refused, name a higher least budget, have a lower bound; the largest and the mean
 change of cost over all rows, in percent; processor time to plan without it, by that with it. The noise is what another seed of the search changes: first line.
 """

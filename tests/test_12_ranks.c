@@ -646,6 +646,12 @@ static void sums_have_the_bits_of_the_documented_order(void **state) {
         if (round % 2) circle_turn(&c, &random, tl_reduce_run, TL_VARIABLE_GRADIENT);
         else circle_turn(&c, &random, tl_scatter_run, TL_VARIABLE_GRADIENT);
         for (r = 0; r < c.hub.count; r++)
+            for (s = -1; s < 4; s += 4) {       // no such variables
+                uint64_t offset = 1, bytes = 1;
+                tl_find_run_shard(c.beds[r].run, s, &offset, &bytes);
+                assert_true(!offset && !bytes);
+            }
+        for (r = 0; r < c.hub.count; r++)
             for (s = 0; s < 3; s++) {
                 uint64_t offset = 0, bytes = counts[s] * sizeof(float);
                 if (round % 2 == 0) tl_find_run_shard(c.beds[r].run, s, &offset, &bytes);

@@ -277,6 +277,9 @@ static void an_arena_needs_room_for_its_bookkeeping(void **state) {
     assert_int_equal(used, arena_head());
     assert_int_equal(peak, used);
     tl_measure_arena(&env, NULL, NULL);
+    memset(&env, 0, sizeof env);
+    tl_measure_arena(&env, &used, &peak);       // no arena: nothing to measure
+    assert_true(!used && !peak);
 }
 
 static void an_arena_serves_an_exact_fit_and_refuses_one_byte_more(void **state) {

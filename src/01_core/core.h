@@ -132,9 +132,9 @@ TLDEF size_t tl_explain_error(const tl_error *error, char *buf, size_t size);
 // Threads: one env per thread.
 TLDEF tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes);
 
-// Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included.
+// Measure an arena env: the bytes in use now, and the most in use so far, bookkeeping included, so never 0.
 //
-//   env                      made by tl_init_arena; any other asserts
+//   env                      made by tl_init_arena; of any other both are 0
 //   used_bytes, peak_bytes   may be NULL
 TLDEF void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes);
 

@@ -224,10 +224,10 @@ TLI_IMPL tl_result tl_init_arena(tl_env *env, void *memory, size_t bytes) {
 TLI_IMPL void tl_measure_arena(const tl_env *env, size_t *used_bytes, size_t *peak_bytes) {
     const size_t head = tli_round_up(sizeof(tli_arena), TLI_ARENA_ALIGN);
     const tli_arena *arena;
-    TL_ASSERT(env && env->alloc == tli_arena_alloc);
-    arena = (const tli_arena *)env->user;
-    if (used_bytes) *used_bytes = head + arena->used;
-    if (peak_bytes) *peak_bytes = head + arena->peak;
+    TL_ASSERT(env);
+    arena = env->alloc == tli_arena_alloc ? (const tli_arena *)env->user : NULL;
+    if (used_bytes) *used_bytes = arena ? head + arena->used : 0;
+    if (peak_bytes) *peak_bytes = arena ? head + arena->peak : 0;
 }
 
 // -- random numbers --

@@ -1023,26 +1023,23 @@ static int tli_is_guard(char *at, size_t bytes, uint64_t key, int writes) {
     return same;
 }
 
-// An address sanitizer ends the program where a guard is accessed, until it is opened.
-static void tli_close_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
+// Close the guards of a copy: an address sanitizer ends the program where they are accessed. opens: 1 = open
+// them, to compare them and to give the memory back.
+static void tli_close_guards(const tli_cpu *cpu, const tli_mapping *mapping, int opens) {
 #ifdef TLI_HAS_SANITIZER
     size_t guard = (size_t)tli_guard_bytes(cpu);
-    __asan_poison_memory_region((char *)mapping->host - guard, guard);
-    __asan_poison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
+    char *sides[2];
+    int i;
+    sides[0] = (char *)mapping->host - guard;
+    sides[1] = (char *)mapping->host + mapping->range.bytes;
+    for (i = 0; i < 2; i++) {
+        if (opens) __asan_unpoison_memory_region(sides[i], guard);
+        else __asan_poison_memory_region(sides[i], guard);
+    }
 #else
     (void)cpu;
     (void)mapping;
-#endif
-}
-
-static void tli_open_guards(const tli_cpu *cpu, const tli_mapping *mapping) {
-#ifdef TLI_HAS_SANITIZER
-    size_t guard = (size_t)tli_guard_bytes(cpu);
-    __asan_unpoison_memory_region((char *)mapping->host - guard, guard);
-    __asan_unpoison_memory_region((char *)mapping->host + mapping->range.bytes, guard);
-#else
-    (void)cpu;
-    (void)mapping;
+    (void)opens;
 #endif
 }
 
@@ -1058,7 +1055,7 @@ static int tli_make_copy(tli_cpu *cpu, tli_mapping *mapping) {
     mapping->key = tl_mix_u64(TLI_POISON, cpu->counters.map_count);
     (void)tli_is_guard(base, guard, mapping->key, 1);
     (void)tli_is_guard(base + guard + bytes, guard, ~mapping->key, 1);
-    tli_close_guards(cpu, mapping);
+    tli_close_guards(cpu, mapping, 0);
     return 1;
 }
 
@@ -1129,7 +1126,7 @@ static tl_result tli_cpu_unmap(void *self, tl_range range, tl_map_mode mode, voi
     else if (TLI_MEMCMP(tli_address(cpu, range), host, (size_t)range.bytes) != 0)
         result = tli_cpu_fail(cpu, TL_ERROR_CORRUPT, TLI_IN(BACKEND_UNMAP),
                               TLI_RULE(BYTES_OF_READ_ONLY_RANGE_WERE_WRITTEN));
-    tli_open_guards(cpu, &cpu->mappings[i]);
+    tli_close_guards(cpu, &cpu->mappings[i], 1);
     if (!result) result = tli_check_copy(cpu, &cpu->mappings[i]);
     tli_release(cpu->env, cpu->mappings[i].allocation);
     TLI_INVARIANT(i < cpu->mapping_count);
@@ -1359,7 +1356,7 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
     tli_release(env, cpu->accounts);
 #endif
     for (i = 0; tli_is_checked(cpu) && i < cpu->mapping_count; i++) {
-        tli_open_guards(cpu, &cpu->mappings[i]);
+        tli_close_guards(cpu, &cpu->mappings[i], 1);
         tli_release(env, cpu->mappings[i].allocation);
     }
     for (i = 0; i < cpu->block_count; i++) {

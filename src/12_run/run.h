@@ -762,7 +762,7 @@ TLDEF tl_result tl_scatter_run(tl_run *run, tl_variable_kind kind);
 TLDEF tl_result tl_gather_run(tl_run *run, tl_variable_kind kind);
 
 // Find the shard of desc.variables[variable] that this replica has after tl_scatter_run; all of it with one
-// replica. A number that is not below variable_count asserts.
+// replica. Both are 0 for a number that is not below variable_count.
 TLDEF void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes);
 #endif
 

@@ -272,8 +272,9 @@ static void tli_find_shard(const tl_run *run, int32_t variable, uint64_t *offset
 }
 
 TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *offset, uint64_t *bytes) {
-    TL_ASSERT(run && offset && bytes && variable >= 0 && variable < run->desc.variable_count);
-    tli_find_shard(run, variable, offset, bytes);
+    TL_ASSERT(run && offset && bytes);
+    *offset = *bytes = 0;
+    if (tli_is_below(variable, run->desc.variable_count)) tli_find_shard(run, variable, offset, bytes);
 }
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
