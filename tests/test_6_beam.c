@@ -297,6 +297,35 @@ static void a_beam_ends_at_the_work_limit_and_when_progress_says_so(void **state
 }
 
 // More items than a set of the exact search has: nothing is done.
+// A plan may run a node whose output nobody reads; the exact search knows no call of it, and the beam leaves it out.
+static void a_call_that_nobody_needs_is_left_out(void **state) {
+    static const char text[] =
+        "tlg 1\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\nnode 1 a conv fwd=3 bwd=3 out=64 needs=in in=0\n"
+        "node 2 log stat fwd=5 bwd=0 out=16 needs=none in=1 grad=no\nnode 3 b conv fwd=3 bwd=3 out=64 needs=in in=1\n"
+        "node 4 s loss fwd=1 bwd=1 out=4 needs=in in=3\n";
+    static const char steps[] = "F 1\nF 2\nF 3\nF 4\nB 4\nB 3\nB 1\n";
+    tl_env env = silent_env();
+    tl_graph graph;
+    tl_plan start;
+    question q;
+    answer a;
+    (void)state;
+    if (tl_parse_graph(&env, text, sizeof text - 1, &graph)) fail_msg("%s", env.error.text);
+    if (tl_parse_schedule(&env, steps, sizeof steps - 1, &start) || tl_measure_plan(&env, &graph, NULL, &start))
+        fail_msg("%s", env.error.text);
+    memset(&q, 0, sizeof q);
+    q.graph = &graph;
+    q.start = &start;
+    q.budget = start.peak_bytes;
+    q.work_limit = 100000;
+    a = ask(NULL, &q);
+    assert_is_valid(&q, &a);
+    assert_true(a.is_better && a.cost == start.cost - 5);       // all but the node that nobody reads
+    tl_free_plan(NULL, &a.plan);
+    tl_free_plan(&env, &start);
+    tl_free_graph(&env, &graph);
+}
+
 static void a_graph_that_is_too_large_stays_as_it_is(void **state) {
     tl_random random = { 85 };
     tl_graph graph;
@@ -326,6 +355,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(plans_of_a_constraint_solver_are_nearly_reached),
         cmocka_unit_test(an_allocation_that_fails_is_an_error_and_leaves_nothing),
         cmocka_unit_test(a_beam_ends_at_the_work_limit_and_when_progress_says_so),
+        cmocka_unit_test(a_call_that_nobody_needs_is_left_out),
         cmocka_unit_test(a_graph_that_is_too_large_stays_as_it_is),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -40,6 +40,7 @@ static void tli_beam_append(tli_beam *b, int32_t call, int32_t kind) {
     tli_exact_state *s = &b->path[b->count];
     uint64_t bytes;
     *s = *after;
+    TLI_INVARIANT(call >= 0 && call < x->call_count);
     s->after = b->count - 1;
     s->call = call;
     s->kind = kind;
