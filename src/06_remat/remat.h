@@ -111,7 +111,8 @@ typedef struct tl_remat_report {
     double   gap_ratio;         // (cost - bound_cost) / bound_cost; 0 = proven, 0.01 = at most 1 % above
     uint64_t least_budget_bytes;  // with TL_ERROR_INFEASIBLE: least budget for which a plan was found; it
                                 // depends on bytes and on what a plan may do (form, copies, codec) alone, and
-                                // no call returns a plan of fewer; else 0
+                                // no call of tl_plan_remat returns a plan of fewer; else 0. The places of a
+                                // policy's plan (tl_plan_policy) may take a little less
     uint64_t bound_budget_bytes;  // with TL_ERROR_INFEASIBLE: below it no plan exists; else 0
     int32_t  limiting_node;     // with TL_ERROR_INFEASIBLE: node at which that plan peaks; -1 = none
     uint64_t work;              // elementary steps done
