@@ -365,7 +365,8 @@ static const char *const usage[] = {
     "  --codec C         tensors may wait compressed for backward: f16, bf16 or q8; results stay exact",
     "  --codec-rate RATE speed of the conversions, of f32 bytes; without it they take no time",
     "  --cost-unit U     what 1 unit of the model's costs is, beside copies and memory=: ns, us, ms, or",
-    "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS)",
+    "                    FLOP at a speed, flop@2.5TFLOPS (flop@10TFLOPS). Of a unit above 1 ns, costs are",
+    "                    planned and told in ns or finer, since waits for copies are in whole units",
     "  --policy NAME     the plan of a rule instead, the cheapest that it has under the budget:",
     policy_names,
     "  --order           forwards in the order that takes the least bytes, each run once, instead of",
@@ -936,6 +937,7 @@ typedef struct program {
     uint64_t link_bytes;       // of --link, a second
     tl_codec codec;            // of --codec
     uint64_t unit_count, unit_ns;  // so many units of cost are so many nanoseconds
+    int      is_fine;          // 1 = the model's unit was longer than a nanosecond: refine_costs
     tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
     uint64_t seed;             // of --seed; 0 = not given
@@ -1026,7 +1028,8 @@ static int read_model(program *p) {
 
 // -- host --
 
-static int parse_cost_unit(program *p) {
+// unit_count and unit_ns of the model's costs.
+static int parse_model_unit(program *p) {
     static const char *const names[] = { "ns", "us", "ms" };
     static const uint64_t lengths[] = { 1, 1000, 1000000 };
     const char *text = p->o.cost_unit ? p->o.cost_unit : "flop@10TFLOPS";
@@ -1048,6 +1051,44 @@ static int parse_cost_unit(program *p) {
     p->unit_count = rate / divisor;
     p->unit_ns = 1000000000 / divisor;
     return CODE_OK;
+}
+
+// The same of the costs that are planned with.
+static int parse_cost_unit(program *p) {
+    int code = parse_model_unit(p);
+    if (p->is_fine) p->unit_ns = 1;
+    return code;
+}
+
+// Waits for copies are counted in whole units of cost. Where the model's are longer than a nanosecond, its costs
+// are made so many times larger that a unit is none, or a part of one.
+static int refine_costs(program *p) {
+    tl_node *nodes = (tl_node *)p->graph.nodes;     // the program's own, read from its file
+    uint64_t sum = 0;
+    int32_t i;
+    int code = parse_model_unit(p);
+    if (code || p->unit_ns <= p->unit_count) return code;
+    for (i = 0; i < p->graph.node_count; i++) {
+        uint64_t most = UINT64_MAX / 2 / p->unit_ns;
+        if (nodes[i].fwd_cost > most || nodes[i].bwd_cost > most || sum > most)
+            return fail(CODE_INPUT, "--cost-unit %s: node %d: costs do not fit 64 bits in nanoseconds", p->o.cost_unit, (int)i);
+        sum += nodes[i].fwd_cost + nodes[i].bwd_cost;
+        nodes[i].fwd_cost *= p->unit_ns;
+        nodes[i].bwd_cost *= p->unit_ns;
+    }
+    p->is_fine = 1;
+    return CODE_OK;
+}
+
+// A cost as time, where it was told what it is; else "".
+static label time_label(const program *p, double cost) {
+    static const char *const names[] = { "ns", "us", "ms", "s" };
+    double value = p->unit_ns ? cost * (double)p->unit_ns / (double)p->unit_count : 0;
+    label l = { "" };
+    int k = 0;
+    while (value >= 1000 && k < 3) { value /= 1000; k++; }
+    if (p->unit_ns) snprintf(l.text, sizeof l.text, " (%.4g %s)", value, names[k]);
+    return l;
 }
 
 // The planner takes costs for nanoseconds. Where they are something else, a speed is told in their
@@ -1337,8 +1378,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
             ratio_of(plan->bound_cost, plan->base_cost));
-    fprintf(out, "cost %llu of %llu, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
-            gap_label(plan->cost, plan->bound_cost).text);
+    fprintf(out, "cost %llu of %llu%s, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
+            p->o.cost_unit ? time_label(p, (double)plan->cost).text : "", gap_label(plan->cost, plan->bound_cost).text);
     if (p->o.order) fprintf(out, "order of the forwards: %s\n", order_label(p).text);
     if (plan->block_count)
         fprintf(out, "%d allocations, placed at offsets in %d blocks: %s\n", (int)plan->offset_count,
@@ -3579,17 +3620,6 @@ static int fail_ranks(const program *p, tl_result result) {
     return fail(result == TL_ERROR_INFEASIBLE ? CODE_INFEASIBLE : CODE_INPUT, "%s: %s", path_of(p), reason_of(&p->env));
 }
 
-// A cost as time, where it was told what it is; else "".
-static label time_label(const program *p, double cost) {
-    static const char *const names[] = { "ns", "us", "ms", "s" };
-    double value = p->unit_ns ? cost * (double)p->unit_ns / (double)p->unit_count : 0;
-    label l = { "" };
-    int k = 0;
-    while (value >= 1000 && k < 3) { value /= 1000; k++; }
-    if (p->unit_ns) snprintf(l.text, sizeof l.text, " (%.4g %s)", value, names[k]);
-    return l;
-}
-
 // Plan the pipeline that was asked for, or the best of all ways.
 static tl_result compile_pipeline(program *p, rank_work *r) {
     tl_ranks_desc desc;
@@ -4291,6 +4321,7 @@ static int plan_model(program *p) {
     int k;
     int code = check_files(&p->o);
     if (!code) code = read_model(p);
+    if (!code && p->o.cost_unit) code = refine_costs(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.seed) code = parse_count("--seed", p->o.seed, &p->seed);
     p->alignment = 1;
