@@ -95,7 +95,9 @@ typedef struct tl_vk_device {
     uint32_t           queue_family;     // of the queue, or in record mode of the caller's command buffers
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
-    uint32_t           transfer_family;  // of transfer_queue
+    VkQueue            upload_queue;     // for those of them that go to the device tier, where the device copies
+                                         // both ways at once; VK_NULL_HANDLE = transfer_queue
+    uint32_t           transfer_family;  // of transfer_queue and upload_queue
     void             (*lock_queue)(void *user);    // before every use of a queue; both or neither
     void             (*unlock_queue)(void *user);  // after it
     void              *lock_user;        // passed to both
@@ -112,7 +114,8 @@ typedef struct tl_vk_device_desc {
     PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets warnings and errors of layers and drivers, by
                                  // VK_EXT_debug_utils; 0 = they go where the settings of the layer say
     void    *message_user;
-    int32_t  enable_transfer;    // 1 = also a queue of a family for transfers only, where there is one
+    int32_t  enable_transfer;    // 1 = also queues of the first family that transfers and does nothing else,
+                                 // not video either: two where it has two, else one, or none
 } tl_vk_device_desc;
 
 // One device of the machine.
@@ -940,21 +943,28 @@ static tl_result tli_vk_open_instance(tli_vk_loader *loader) {
     return TL_OK;
 }
 
-// Find the first queue family that computes, and one for transfers only; -1 where there is none.
+// Flags of queues that do more than transfers. Copies of the queues for video, which transfer as well, are slow
+// and do not run beside kernels (measured on an NVIDIA H200).
+#define TLI_VK_MORE_THAN_TRANSFERS (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT | 0x20u | 0x40u | 0x100u)
+
+// Find the first queue family that computes, and the first for transfers only, with the number of its queues;
+// -1 where there is none.
 static void tli_vk_find_families(tli_vk_loader *loader, VkPhysicalDevice physical, int32_t *compute,
-                                 int32_t *transfer) {
+                                 int32_t *transfer, uint32_t *transfer_count) {
     VkQueueFamilyProperties families[TLI_VK_FAMILIES];
     uint32_t count = 0, i;
     (loader->families)(physical, &count, NULL);
     if (count > TLI_VK_FAMILIES) count = TLI_VK_FAMILIES;
     (loader->families)(physical, &count, families);
     *compute = *transfer = -1;
+    *transfer_count = 0;
     for (i = 0; i < count; i++) {
         VkQueueFlags flags = families[i].queueFlags;
         if (!families[i].queueCount) continue;
         if (flags & VK_QUEUE_COMPUTE_BIT && *compute < 0) *compute = (int32_t)i;
-        if (flags & VK_QUEUE_TRANSFER_BIT && !(flags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)))
-            *transfer = (int32_t)i;
+        if (!(flags & VK_QUEUE_TRANSFER_BIT) || flags & TLI_VK_MORE_THAN_TRANSFERS || *transfer >= 0) continue;
+        *transfer = (int32_t)i;
+        *transfer_count = families[i].queueCount;
     }
 }
 
@@ -963,10 +973,10 @@ static void tli_vk_describe_device(tli_vk_loader *loader, VkPhysicalDevice physi
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
     int32_t compute, transfer;
-    uint32_t i;
+    uint32_t transfer_count, i;
     (loader->properties)(physical, &properties);
     (loader->memory)(physical, &memory);
-    tli_vk_find_families(loader, physical, &compute, &transfer);
+    tli_vk_find_families(loader, physical, &compute, &transfer, &transfer_count);
     memset(info, 0, sizeof *info);
     memcpy(info->name, properties.deviceName, sizeof info->name);
     info->name[sizeof info->name - 1] = 0;
@@ -1058,7 +1068,7 @@ static int tli_vk_can_timeline(tli_vk_loader *loader, VkPhysicalDevice physical)
 
 static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice physical, tli_vk_owned *owned,
                                       tl_vk_device *device) {
-    const float priority = 1.0f;
+    static const float priorities[2] = { 1.0f, 1.0f };
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline;
     VkPhysicalDeviceFeatures features;
     VkDeviceQueueCreateInfo queues[2];
@@ -1066,9 +1076,10 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
     PFN_vkGetDeviceProcAddr get_device_proc;
     PFN_vkGetDeviceQueue get_queue;
     int32_t compute, transfer;
+    uint32_t transfer_count;
     VkResult result;
     (loader->features)(physical, &features);  // validation warns where features were never queried
-    tli_vk_find_families(loader, physical, &compute, &transfer);
+    tli_vk_find_families(loader, physical, &compute, &transfer, &transfer_count);
     if (!loader->desc->enable_transfer) transfer = -1;
     memset(queues, 0, sizeof queues);
     memset(&info, 0, sizeof info);
@@ -1076,8 +1087,9 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
     queues[0].sType = queues[1].sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
     queues[0].queueFamilyIndex = (uint32_t)compute;
     queues[1].queueFamilyIndex = (uint32_t)transfer;
-    queues[0].queueCount = queues[1].queueCount = 1;
-    queues[0].pQueuePriorities = queues[1].pQueuePriorities = &priority;
+    queues[0].queueCount = 1;
+    queues[1].queueCount = transfer_count < 2 ? 1 : 2;
+    queues[0].pQueuePriorities = queues[1].pQueuePriorities = priorities;
     info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
     info.queueCreateInfoCount = transfer >= 0 ? 2 : 1;
     info.pQueueCreateInfos = queues;
@@ -1105,6 +1117,7 @@ static tl_result tli_vk_create_device(tli_vk_loader *loader, VkPhysicalDevice ph
     device->queue_family = (uint32_t)compute;
     if (transfer >= 0) {
         (get_queue)(device->device, (uint32_t)transfer, 0, &device->transfer_queue);
+        if (transfer_count > 1) (get_queue)(device->device, (uint32_t)transfer, 1, &device->upload_queue);
         device->transfer_family = (uint32_t)transfer;
     }
     device->timeline_enabled = timeline.timelineSemaphore != 0;
@@ -1198,7 +1211,9 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 //     touch     an access that was recorded since the last barrier
 //     promise   an access that `order` announced; the caller records it later
 //     lost      bytes whose last write was in a batch that never ran
-//     away      bytes that the transfer queue owns
+//     link      a queue for copies between the tiers
+//     transfer  such a copy
+//     away      bytes of a transfer that the queue has not waited for
 
 #define TLI_VK_TOUCH_CAPACITY 128  // touches and promises that are remembered
 #define TLI_VK_OP_CAPACITY 128     // enqueued work that is not recorded yet
@@ -1209,6 +1224,9 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 #define TLI_VK_BINDINGS 16         // most buffers of one kernel
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
+#define TLI_VK_TRANSFERS 16        // entries of the ring of transfers at first,
+#define TLI_VK_MOST_TRANSFERS 1024 // and at most
+#define TLI_VK_SENT_AT_ONCE 16     // most transfers in one call of vkQueueSubmit
 #define TLI_VK_OWN_TIMES 2         // timestamp slots of the backend, after the caller's
 #define TLI_VK_NOTED 2048          // words of noted commands in a batch before its list grows
 #define TLI_VK_OPEN 1              // tli_vk.open: the command buffer is recording
@@ -1269,8 +1287,31 @@ typedef struct tli_vk_block {
     uint8_t  tier, alive;
 } tli_vk_block;
 
-// A place that the transfer queue owns since its copy in the batch `serial`.
-typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
+// A queue for copies between the tiers.
+typedef struct tli_vk_link {
+    VkQueue     queue;
+    VkSemaphore timeline;
+    uint64_t    made, sent, passed;// values of the timeline: of the latest transfer, of the latest that was handed
+                                   // over, of the latest that is known to have finished
+} tli_vk_link;
+
+// A copy between the tiers.
+typedef struct tli_vk_transfer {
+    VkCommandPool   pool;
+    VkCommandBuffer commands;
+    int32_t  link;
+    uint64_t value;                // of the timeline of its link
+    uint64_t after;                // serial of the batch that it waits for; 0 = none
+    uint64_t other_value;          // of the other link's timeline that it waits for; 0 = none
+    uint64_t serial;               // of the batch that it counts to
+} tli_vk_transfer;
+
+// A place that a transfer reads or writes.
+typedef struct tli_vk_away {
+    tli_vk_place place;
+    uint64_t value;                // of the transfer
+    int32_t  link, writes;
+} tli_vk_away;
 
 // The built-in shaders: src/vk/words has the words of each.
 #define TLI_VK_SHADERS(X) \
@@ -1314,7 +1355,6 @@ typedef struct tli_vk_sets {
 
 typedef enum tli_vk_command_kind {
     TLI_VK_COMMAND_BARRIER,
-    TLI_VK_COMMAND_PASSAGE,        // between the queue and the transfer queue
     TLI_VK_COMMAND_TIME,
     TLI_VK_COMMAND_COPY,
     TLI_VK_COMMAND_FILL,
@@ -1324,13 +1364,13 @@ typedef enum tli_vk_command_kind {
 // A command that the backend records for itself, as it is noted; `data` of that many bytes follows it.
 typedef struct tli_vk_command {
     tli_vk_command_kind kind;
-    uint32_t count;                // regions of a copy, barriers of a passage; slot of a time
-    uint64_t data_bytes;           // regions, barriers, push constants
+    uint32_t count;                // regions of a copy; slot of a time
+    uint64_t data_bytes;           // regions, push constants
     VkBuffer to, from;
     VkDeviceSize at, bytes;        // fill
     const tl_vk_kernel *kernel;
     VkDescriptorSet set;
-    VkPipelineStageFlags stages[2];// before and after a barrier or passage
+    VkPipelineStageFlags stages[2];// before and after a barrier
     VkAccessFlags access[2];
     uint32_t groups[3];
     uint32_t word;                 // fill
@@ -1341,11 +1381,7 @@ typedef struct tli_vk_batch {
     VkCommandPool   pool;
     VkCommandBuffer commands;
     VkFence         fence;         // where there is no timeline
-    VkCommandPool   transfer_pool;
-    VkCommandBuffer transfer_commands;
-    int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
-    int32_t         is_half;       // 1 = submitted, but not yet its copy on the transfer queue
-    uint64_t        waits_for;     // serial of the copy on the transfer queue that it must follow; 0 = none
+    uint64_t        waits_for[2];  // values of the links' timelines that it waits for; 0 = none
     uint64_t        serial;        // 0 = unused
     uint64_t        dropped;       // serial of the latest frame in this entry that was dropped
     tli_vk_sets    *sets;
@@ -1426,12 +1462,18 @@ typedef struct tli_vk {
 
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
-    uint64_t passed;                  // all batches up to this serial have finished
+    uint64_t computed;                // all batches up to this serial have finished
+    uint64_t passed;                  // and the transfers that count to them
     int32_t  open;                    // TLI_VK_OPEN, TLI_VK_ENDED or TLI_VK_BROKEN; 0 = it was not begun yet
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
-    VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
-    tli_vk_away *away;                // [away_count] places that the transfer queue owns
+    tli_vk_link links[2];             // [link_count] from the device tier, to it; or one for both
+    int32_t  link_count;
+    tli_vk_transfer *transfers;       // [transfer_capacity] ring by number
+    int32_t  transfer_capacity;
+    uint64_t transfer_made, transfer_sent, transfer_done;  // numbers of the latest ones
+    int32_t  owes_batch;              // 1 = transfers count to the open batch: it is submitted, though empty
+    tli_vk_away *away;                // [away_count] places that the queue has not waited for
     int32_t  away_count, away_capacity;
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
@@ -1611,7 +1653,7 @@ static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) 
         b->calls.outside_bytes += bytes;
 }
 
-// Forget what the transfer queue owns of a chunk that is destroyed: the next chunk with its number is another.
+// Forget the transfers of a chunk that is destroyed: the next chunk with its number is another.
 static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--)
@@ -1710,8 +1752,10 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
     return result;
 }
 
-// Create a buffer of this length, without memory.
+// Create a buffer of this length, without memory. With links of another family it belongs to both: handing it
+// over and back would make kernels wait that only read what is copied.
 static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer, VkMemoryRequirements *needs) {
+    const uint32_t families[2] = { b->desc.device.queue_family, b->desc.device.transfer_family };
     VkBufferCreateInfo info;
     VkResult result;
     memset(&info, 0, sizeof info);
@@ -1720,6 +1764,11 @@ static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    if (b->link_count && families[0] != families[1]) {
+        info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+        info.queueFamilyIndexCount = 2;
+        info.pQueueFamilyIndices = families;
+    }
     result = (b->vk.vkCreateBuffer)(b->device, &info, b->callbacks, buffer);
     if (result) *buffer = VK_NULL_HANDLE;
     else (b->vk.vkGetBufferMemoryRequirements)(b->device, *buffer, needs);
@@ -2473,14 +2522,20 @@ static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t res
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
-// Batches: opened, submitted, looked at, waited for. With a queue of its own the backend notes each command
-// that it records: vkEndCommandBuffer may fail and leave the command buffer invalid, then all is recorded
-// again.
+// Copies between the tiers on queues of their own. A link is such a queue: one for both directions, or one each.
+//
+//     queue    [batch 7][batch 8]------------[batch 9: reads the copy]
+//                               \            /
+//     link                       [transfer 3]          waits for batch 8, and batch 9 waits for it: on the device
+//
+// Each transfer has a command buffer, and a value of the link's timeline, of its own. Transfers with no commands
+// between them are handed over by one call. A transfer counts to the batch that is open then: that has passed
+// when both have finished. The buffers belong to both queue families at once.
 
-// -- batches --
+// -- links --
 
-static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
-    return &b->batches[serial % (uint64_t)b->desc.batch_count];
+static tli_vk_transfer *tli_vk_transfer_of(const tli_vk *b, uint64_t number) {
+    return &b->transfers[number % (uint64_t)b->transfer_capacity];
 }
 
 static void tli_vk_lock(tli_vk *b) {
@@ -2491,6 +2546,210 @@ static void tli_vk_unlock(tli_vk *b) {
     if (b->desc.device.unlock_queue) (b->desc.device.unlock_queue)(b->desc.device.lock_user);
 }
 
+static tl_result tli_vk_start_commands(tli_vk *b, VkCommandPool pool, VkCommandBuffer commands,
+                                       const char *function) {
+    VkCommandBufferBeginInfo info;
+    VkResult result = (b->vk.vkResetCommandPool)(b->device, pool, 0);
+    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    result = (b->vk.vkBeginCommandBuffer)(commands, &info);
+    return result ? tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result) : TL_OK;
+}
+
+static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
+                                      VkCommandBuffer *buffer, const char *function) {
+    VkCommandPoolCreateInfo info;
+    VkCommandBufferAllocateInfo commands;
+    VkResult result;
+    memset(&info, 0, sizeof info);
+    memset(&commands, 0, sizeof commands);
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+    info.queueFamilyIndex = family;
+    result = (b->vk.vkCreateCommandPool)(b->device, &info, b->callbacks, pool);
+    if (result) *pool = VK_NULL_HANDLE;  // a call that fails may leave anything there
+    if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
+    commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    commands.commandPool = *pool;
+    commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    commands.commandBufferCount = 1;
+    result = (b->vk.vkAllocateCommandBuffers)(b->device, &commands, buffer);
+    return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
+}
+
+// Note what the timelines of the links say. Transfers are done in the order in which they were made.
+static VkResult tli_vk_look_at_links(tli_vk *b) {
+    VkResult result = VK_SUCCESS;
+    int32_t i;
+    for (i = 0; i < b->link_count && !result; i++) {
+        uint64_t value = 0;
+        result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->links[i].timeline, &value);
+        if (!result && value > b->links[i].sent) return VK_ERROR_DEVICE_LOST;  // drivers say so of a lost device
+        if (!result) b->links[i].passed = value;
+    }
+    while (!result && b->transfer_done < b->transfer_sent) {
+        const tli_vk_transfer *next = tli_vk_transfer_of(b, b->transfer_done + 1);
+        if (b->links[next->link].passed < next->value) break;
+        b->transfer_done++;
+    }
+    return result;
+}
+
+// The last batch of which the transfers have finished, too, if batches up to `serial` have.
+static uint64_t tli_vk_untransferred(const tli_vk *b, uint64_t serial) {
+    uint64_t first;
+    if (b->transfer_done == b->transfer_made) return serial;
+    first = tli_vk_transfer_of(b, b->transfer_done + 1)->serial;
+    return serial < first ? serial : first - 1;
+}
+
+// The value of a link's timeline when the transfers of the batches up to `serial` have finished.
+static uint64_t tli_vk_value_at(const tli_vk *b, int32_t link, uint64_t serial) {
+    uint64_t value = b->links[link].passed, number;
+    for (number = b->transfer_done + 1; number <= b->transfer_sent; number++) {
+        const tli_vk_transfer *transfer = tli_vk_transfer_of(b, number);
+        if (transfer->serial <= serial && transfer->link == link && transfer->value > value)
+            value = transfer->value;
+    }
+    return value;
+}
+
+// Wait on the host until the oldest transfer has finished.
+static tl_result tli_vk_wait_for_oldest(tli_vk *b, const char *function) {
+    const tli_vk_transfer *oldest = tli_vk_transfer_of(b, b->transfer_done + 1);
+    VkSemaphoreWaitInfo info;
+    VkResult result;
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+    info.semaphoreCount = 1;
+    info.pSemaphores = &b->links[oldest->link].timeline;
+    info.pValues = &oldest->value;
+    b->calls.host_wait_count++;
+    result = (b->vk.vkWaitSemaphores)(b->device, &info, UINT64_MAX);
+    if (!result) result = tli_vk_look_at_links(b);
+    return result ? tli_vk_fail_result(b, function, "wait for a copy", result) : TL_OK;
+}
+
+// Make the ring of transfers larger. 0 = no memory, or it is as large as it gets.
+static int tli_vk_grow_ring(tli_vk *b) {
+    int32_t larger = b->transfer_capacity ? 2 * b->transfer_capacity : TLI_VK_TRANSFERS;
+    uint64_t number;
+    tli_vk_transfer *old = b->transfers;
+    int32_t was = b->transfer_capacity, i, next = 0;
+    if (larger > TLI_VK_MOST_TRANSFERS) return 0;
+    b->transfers = (tli_vk_transfer *)tl_add_memory(b->env, (size_t)larger * sizeof *b->transfers);
+    if (!b->transfers) { b->transfers = old; return 0; }
+    b->calls.host_alloc_count++;
+    b->transfer_capacity = larger;
+    for (number = b->transfer_done + 1; was && number <= b->transfer_made; number++)
+        *tli_vk_transfer_of(b, number) = old[number % (uint64_t)was];
+    for (i = 0; i < was; i++) {     // the others bring their command buffers along
+        if (b->transfer_made - b->transfer_done == (uint64_t)was) break;
+        for (number = b->transfer_done + 1; number <= b->transfer_made; number++)
+            if ((int32_t)(number % (uint64_t)was) == i) break;
+        if (number <= b->transfer_made) continue;
+        while (b->transfers[next].commands) next++;
+        b->transfers[next] = old[i];
+    }
+    tl_free_memory(b->env, old);
+    return 1;
+}
+
+// Hand over the transfers that wait for that, with one call for each run of them on one link. What fails is
+// tried again later.
+static tl_result tli_vk_send_transfers(tli_vk *b, const char *function) {
+    VkSubmitInfo infos[TLI_VK_SENT_AT_ONCE];
+    VkTimelineSemaphoreSubmitInfo timelines[TLI_VK_SENT_AT_ONCE];
+    VkSemaphore waits[TLI_VK_SENT_AT_ONCE][2];
+    uint64_t values[TLI_VK_SENT_AT_ONCE][2];
+    static const VkPipelineStageFlags stages[2] = { VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT };
+    while (b->transfer_sent < b->transfer_made) {
+        int32_t link = tli_vk_transfer_of(b, b->transfer_sent + 1)->link;
+        uint32_t count = 0;
+        VkResult result;
+        memset(infos, 0, sizeof infos);
+        memset(timelines, 0, sizeof timelines);
+        while (count < TLI_VK_SENT_AT_ONCE && b->transfer_sent + count < b->transfer_made) {
+            tli_vk_transfer *t = tli_vk_transfer_of(b, b->transfer_sent + count + 1);
+            uint32_t n = 0;
+            if (t->link != link) break;
+            if (t->after) { waits[count][n] = b->timeline; values[count][n++] = t->after; }
+            if (t->other_value) { waits[count][n] = b->links[1 - link].timeline; values[count][n++] = t->other_value; }
+            timelines[count].sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+            timelines[count].waitSemaphoreValueCount = infos[count].waitSemaphoreCount = n;
+            if (n) timelines[count].pWaitSemaphoreValues = values[count];
+            timelines[count].signalSemaphoreValueCount = infos[count].signalSemaphoreCount = 1;
+            timelines[count].pSignalSemaphoreValues = &t->value;
+            infos[count].sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+            infos[count].pNext = &timelines[count];
+            if (n) infos[count].pWaitSemaphores = waits[count];
+            if (n) infos[count].pWaitDstStageMask = stages;
+            infos[count].commandBufferCount = 1;
+            infos[count].pCommandBuffers = &t->commands;
+            infos[count].pSignalSemaphores = &b->links[link].timeline;
+            count++;
+        }
+        tli_vk_lock(b);
+        result = (b->vk.vkQueueSubmit)(b->links[link].queue, count, infos, VK_NULL_HANDLE);
+        tli_vk_unlock(b);
+        if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
+        b->calls.submit_count++;
+        b->transfer_sent += count;
+        b->links[link].sent = tli_vk_transfer_of(b, b->transfer_sent)->value;
+    }
+    return TL_OK;
+}
+
+// Have an entry of the ring with a command buffer, for the transfer with the next number.
+static tl_result tli_vk_take_transfer(tli_vk *b, const char *function, tli_vk_transfer **taken) {
+    tli_vk_transfer *t;
+    tl_result result;
+    if (b->transfer_made - b->transfer_done == (uint64_t)b->transfer_capacity) {
+        VkResult looked = tli_vk_look_at_links(b);
+        if (looked) return tli_vk_fail_result(b, function, "status of the device", looked);
+    }
+    if (b->transfer_made - b->transfer_done == (uint64_t)b->transfer_capacity && !tli_vk_grow_ring(b)) {
+        if (!b->transfer_capacity)
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copies between the tiers");
+        result = tli_vk_send_transfers(b, function);
+        if (!result) result = tli_vk_wait_for_oldest(b, function);
+        if (result) return result;
+    }
+    t = tli_vk_transfer_of(b, b->transfer_made + 1);
+    *taken = t;
+    if (t->commands) return TL_OK;
+    result = tli_vk_make_commands(b, b->desc.device.transfer_family, &t->pool, &t->commands, function);
+    if (!result) return TL_OK;
+    if (t->pool) (b->vk.vkDestroyCommandPool)(b->device, t->pool, b->callbacks);
+    memset(t, 0, sizeof *t);
+    return result;
+}
+
+static void tli_vk_free_links(tli_vk *b) {
+    int32_t i;
+    for (i = 0; i < b->transfer_capacity; i++)
+        if (b->transfers[i].pool) (b->vk.vkDestroyCommandPool)(b->device, b->transfers[i].pool, b->callbacks);
+    for (i = 0; i < b->link_count; i++)
+        if (b->links[i].timeline) (b->vk.vkDestroySemaphore)(b->device, b->links[i].timeline, b->callbacks);
+    tl_free_memory(b->env, b->transfers);
+    tl_free_memory(b->env, b->away);
+}
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
+// Batches: opened, submitted, looked at, waited for. With a queue of its own the backend notes each command
+// that it records: vkEndCommandBuffer may fail and leave the command buffer invalid, then all is recorded
+// again.
+
+// -- batches --
+
+static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
+    return &b->batches[serial % (uint64_t)b->desc.batch_count];
+}
+
 // Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t i;
@@ -2499,39 +2758,31 @@ static void tli_vk_free_slots(tli_vk *b) {
             tli_vk_free_slot(b, &b->all_slots[i]);
 }
 
-// Note that the batches up to this serial have finished, and the dropped ones behind them.
+// Note that the batches up to this serial have finished on the queue, and the dropped ones behind them; those
+// whose transfers have finished as well have passed.
 static void tli_vk_pass(tli_vk *b, uint64_t serial) {
+    if (serial > b->computed) b->computed = serial;
+    while (b->computed + 1 < b->serial && tli_vk_batch_of(b, b->computed + 1)->dropped == b->computed + 1)
+        b->computed++;
+    serial = tli_vk_untransferred(b, b->computed);
     if (serial <= b->passed) return;
     b->passed = serial;
-    while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
-        b->passed++;
     tli_vk_drop_arenas(b);
     tli_vk_free_slots(b);
 }
 
-// The largest serial, at most `serial`, up to which the copies on the transfer queue have finished as well.
-//
-//   serial, transferred   what the queue and the transfer queue have finished
-static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
-    uint64_t at = b->passed;
-    if (serial >= b->serial) serial = b->serial - 1;  // its copy may not be submitted yet
-    while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
-    return at;
-}
-
 // Ask the device which batches have finished. Never blocks.
 static tl_result tli_vk_look(tli_vk *b, const char *function) {
-    uint64_t serial = b->passed, transferred = UINT64_MAX;
+    uint64_t serial = b->computed;
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
         result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->timeline, &serial);
         if (!result && serial >= b->serial + 1) {  // no such batch: drivers return this for a lost device
             result = VK_ERROR_DEVICE_LOST;
-            serial = b->passed;
+            serial = b->computed;
         }
-        if (!result && b->transfer_timeline)
-            result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->transfer_timeline, &transferred);
+        if (!result) result = tli_vk_look_at_links(b);
     } else {
         while (serial + 1 < b->serial && !result) {
             result = (b->vk.vkGetFenceStatus)(b->device, tli_vk_batch_of(b, serial + 1)->fence);
@@ -2540,31 +2791,33 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
         if (result == VK_NOT_READY) result = VK_SUCCESS;
     }
     if (result) return tli_vk_fail_result(b, function, "status of the device", result);
-    tli_vk_pass(b, tli_vk_untransferred(b, serial, transferred));
+    tli_vk_pass(b, serial);
     return TL_OK;
 }
 
-// Block until a submitted batch has finished.
-static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
+// Block until a submitted batch has finished on the queue, and with_transfers those that count to it.
+static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, int with_transfers, const char *function) {
     VkSemaphoreWaitInfo info;
-    VkSemaphore timelines[2];
-    uint64_t values[2], at;
-    VkResult result;
-    if (serial <= b->passed) return TL_OK;
+    VkSemaphore timelines[3];
+    uint64_t values[3];
+    VkResult result = VK_SUCCESS;
+    int32_t i;
+    if (serial <= (with_transfers ? b->passed : b->computed)) return TL_OK;
     b->calls.host_wait_count++;
     if (b->timeline) {
         memset(&info, 0, sizeof info);
         timelines[0] = b->timeline;
-        timelines[1] = b->transfer_timeline;
         values[0] = serial;
-        values[1] = 0;
-        for (at = b->passed + 1; at <= serial; at++)
-            if (tli_vk_batch_of(b, at)->transfers) values[1] = at;
+        info.semaphoreCount = 1;
+        for (i = 0; i < b->link_count && with_transfers; i++) {
+            timelines[info.semaphoreCount] = b->links[i].timeline;
+            values[info.semaphoreCount++] = tli_vk_value_at(b, i, serial);
+        }
         info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
-        info.semaphoreCount = values[1] ? 2 : 1;
         info.pSemaphores = timelines;
         info.pValues = values;
         result = (b->vk.vkWaitSemaphores)(b->device, &info, UINT64_MAX);
+        if (!result) result = tli_vk_look_at_links(b);
     } else {
         result = (b->vk.vkWaitForFences)(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
     }
@@ -2584,8 +2837,8 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     }
     batch->set_at = 0;
     batch->write_count = batch->noted_count = 0;
-    batch->transfers = batch->is_half = batch->has_others = 0;
-    batch->waits_for = 0;
+    batch->has_others = 0;
+    batch->waits_for[0] = batch->waits_for[1] = 0;
     return TL_OK;
 }
 
@@ -2653,10 +2906,6 @@ static void tli_vk_issue_command(tli_vk *b, VkCommandBuffer commands, const tli_
                                  const void *data) {
     switch (c->kind) {
     case TLI_VK_COMMAND_BARRIER: tli_vk_issue_barrier(b, commands, c); break;
-    case TLI_VK_COMMAND_PASSAGE:
-        (b->vk.vkCmdPipelineBarrier)(commands, c->stages[0], c->stages[1], 0, 0, NULL, c->count,
-                                   (const VkBufferMemoryBarrier *)data, 0, NULL);
-        break;
     case TLI_VK_COMMAND_TIME:
         (b->vk.vkCmdResetQueryPool)(commands, b->times, c->count, 1);
         (b->vk.vkCmdWriteTimestamp)(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, c->count);
@@ -2677,7 +2926,7 @@ static void tli_vk_record_command(tli_vk *b, const tli_vk_command *command, cons
 }
 
 // The end of the batch failed. What it noted will be recorded again. Of what stands behind commands of others
-// only barriers, passages and times: the places that the rest was to write are lost.
+// only barriers and times: the places that the rest was to write are lost.
 static void tli_vk_break_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t at, kept = batch->known_count, i;
     b->open = TLI_VK_BROKEN;
@@ -2697,18 +2946,6 @@ static void tli_vk_break_batch(tli_vk *b, tli_vk_batch *batch) {
     batch->has_others = 0;
     for (i = batch->known_writes; i < batch->write_count; i++)
         if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
-}
-
-static tl_result tli_vk_start_commands(tli_vk *b, VkCommandPool pool, VkCommandBuffer commands,
-                                       const char *function) {
-    VkCommandBufferBeginInfo info;
-    VkResult result = (b->vk.vkResetCommandPool)(b->device, pool, 0);
-    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = (b->vk.vkBeginCommandBuffer)(commands, &info);
-    return result ? tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result) : TL_OK;
 }
 
 // End the command buffer of the open batch.
@@ -2742,57 +2979,60 @@ static tl_result tli_vk_mend_batch(tli_vk *b, const char *function) {
 
 // -- submits --
 
-// Submit one command buffer to a queue. It waits for wait_value of one timeline (0 = for nothing) and signals
-// the open serial on another, if there are timelines.
-static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
-                                 uint64_t wait_value, VkSemaphore signal, VkFence fence) {
-    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
-        (queue == b->desc.device.queue ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+// Submit the command buffer of the open batch. It waits for what it reads from links, and signals its serial.
+static VkResult tli_vk_submit_batch(tli_vk *b, const tli_vk_batch *batch) {
+    static const VkPipelineStageFlags stages[2] = {
+        VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+        VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+    };
     VkTimelineSemaphoreSubmitInfo timeline;
+    VkSemaphore waits[2];
+    uint64_t values[2];
     VkSubmitInfo info;
     VkResult result;
+    int32_t i;
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.commandBufferCount = 1;
-    info.pCommandBuffers = commands;
-    if (signal) {
+    info.pCommandBuffers = &batch->commands;
+    for (i = 0; i < b->link_count; i++) {
+        if (!batch->waits_for[i]) continue;
+        waits[info.waitSemaphoreCount] = b->links[i].timeline;
+        values[info.waitSemaphoreCount++] = batch->waits_for[i];
+    }
+    if (b->timeline) {
         memset(&timeline, 0, sizeof timeline);
         timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = wait_value != 0;
-        timeline.pWaitSemaphoreValues = &wait_value;
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount;
+        if (info.waitSemaphoreCount) timeline.pWaitSemaphoreValues = values;
         timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
         timeline.pSignalSemaphoreValues = &b->serial;
         info.pNext = &timeline;
-        info.pSignalSemaphores = &signal;
-        if (wait_value) info.pWaitSemaphores = &wait;
-        if (wait_value) info.pWaitDstStageMask = &stages;
+        info.pSignalSemaphores = &b->timeline;
+        if (info.waitSemaphoreCount) info.pWaitSemaphores = waits;
+        if (info.waitSemaphoreCount) info.pWaitDstStageMask = stages;
     }
     tli_vk_lock(b);
-    result = (b->vk.vkQueueSubmit)(queue, 1, &info, fence);
+    result = (b->vk.vkQueueSubmit)(b->desc.device.queue, 1, &info, batch->fence);
     tli_vk_unlock(b);
     if (!result) b->calls.submit_count++;
     return result;
 }
 
-// Submit the completed batch, then its copy on the transfer queue. What fails is tried again later.
+// Submit the completed batch, after the transfers that it may wait for. What fails is tried again later.
 static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    tl_result mended = b->open == TLI_VK_BROKEN ? tli_vk_mend_batch(b, function) : TL_OK;
+    tl_result code = b->open == TLI_VK_BROKEN ? tli_vk_mend_batch(b, function) : TL_OK;
     VkResult result = VK_SUCCESS;
-    if (mended) return mended;
+    if (!code) code = tli_vk_send_transfers(b, function);
+    if (code) return code;
     if (!b->timeline) result = (b->vk.vkResetFences)(b->device, 1, &batch->fence);
     if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
-    if (!batch->is_half)
-        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
-                                  batch->waits_for, b->timeline, batch->fence);
-    if (!result && batch->transfers) {
-        batch->is_half = 1;
-        result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
-                                  b->serial, b->transfer_timeline, VK_NULL_HANDLE);
-    }
+    result = tli_vk_submit_batch(b, batch);
     if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
     b->serial++;
     b->open = 0;
+    b->owes_batch = 0;
     b->has_work = b->op_count > 0;
     b->calls.recorded_bytes = 0;
     return TL_OK;
@@ -2806,9 +3046,10 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
     if (b->open >= TLI_VK_ENDED && (code = tli_vk_hand_over(b, function)) != TL_OK) return code;
     if (b->open) return TL_OK;
     if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "no frame is open");
+    if ((code = tli_vk_send_transfers(b, function)) != TL_OK) return code;
     batch = tli_vk_batch_of(b, b->serial);
-    if (batch->serial > b->passed && (code = tli_vk_look(b, function)) != TL_OK) return code;
-    if (batch->serial > b->passed && (code = tli_vk_wait_batch(b, batch->serial, function)) != TL_OK)
+    if (batch->serial > b->computed && (code = tli_vk_look(b, function)) != TL_OK) return code;
+    if (batch->serial > b->computed && (code = tli_vk_wait_batch(b, batch->serial, 0, function)) != TL_OK)
         return code;
     if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;
     code = tli_vk_start_commands(b, batch->pool, batch->commands, function);
@@ -3286,6 +3527,7 @@ static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
         if (result) return result;
     }
     if (!b->has_work) return TL_OK;
+    if (b->owes_batch && (result = tli_vk_open(b, function)) != TL_OK) return result;
     result = tli_vk_complete(b, function);
     if (result || !b->open) return result;
     result = tli_vk_end_commands(b, function);
@@ -3301,7 +3543,7 @@ static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) 
     if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "the frame was not retired yet");
     if (serial == b->serial) result = tli_vk_submit_work(b, function);
     if (!result && serial == b->serial) return TL_OK;  // there was no work
-    return result ? result : tli_vk_wait_batch(b, serial, function);
+    return result ? result : tli_vk_wait_batch(b, serial, 1, function);
 }
 
 // -- enqueueing --
@@ -3326,146 +3568,126 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // handle
     if (b->chunks[block->chunk].imported) tli_vk_outdate_reads(b, block);
 }
 
-// -- the transfer queue --
+// -- copies between the tiers --
 
 static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
-    return b->transfer_timeline && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
+    return b->link_count && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
            !b->chunks[op->from.chunk].imported &&
            b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
 }
 
-// Transfer the ownership of places between the two queue families: one queue releases, the other acquires.
-// `commands` NULL: in the open batch.
-static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
-                                  uint32_t count, int to_transfer, int releases) {
-    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
-        (to_transfer == releases ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
-    const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
-        (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
-    const tl_vk_device *device = &b->desc.device;
-    VkBufferMemoryBarrier barriers[2];
-    tli_vk_command command;
-    uint32_t i;
-    memset(barriers, 0, sizeof barriers);
-    for (i = 0; i < count; i++) {
-        barriers[i].sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
-        barriers[i].srcAccessMask = releases ? access : 0;
-        barriers[i].dstAccessMask = releases ? 0 : access;
-        barriers[i].srcQueueFamilyIndex = to_transfer ? device->queue_family : device->transfer_family;
-        barriers[i].dstQueueFamilyIndex = to_transfer ? device->transfer_family : device->queue_family;
-        barriers[i].buffer = b->chunks[places[i].chunk].buffer;
-        barriers[i].offset = places[i].at;
-        barriers[i].size = places[i].bytes;
+// Values of the links' timelines that must be reached; 0 = none.
+typedef struct tli_vk_needs { uint64_t values[2]; } tli_vk_needs;
+
+// Add what an access of a place must wait for: transfers that write there, and where it writes itself all. Reads
+// that have finished are forgotten on the way; what was written becomes visible only by a wait.
+static void tli_vk_find_needs(tli_vk *b, const tli_vk_place *place, int writes, tli_vk_needs *needs) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--) {
+        const tli_vk_away *away = &b->away[i];
+        if (!away->writes && away->value <= b->links[away->link].passed) b->away[i] = b->away[--b->away_count];
+        else if ((writes || away->writes) && away->value > needs->values[away->link] &&
+                 tli_vk_meet(&away->place, place))
+            needs->values[away->link] = away->value;
     }
-    memset(&command, 0, sizeof command);
-    command.kind = TLI_VK_COMMAND_PASSAGE;
-    command.stages[0] = own;
-    command.stages[1] = releases ? (VkPipelineStageFlags)VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own;
-    command.count = count;
-    command.data_bytes = count * sizeof *barriers;
-    if (commands) tli_vk_issue_command(b, commands, &command, barriers);
-    else tli_vk_record_command(b, &command, barriers);
-    b->calls.barrier_count++;
 }
 
-// Record a copy for the transfer queue, which acquires both places, copies, and releases them again.
-static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
-                                        const char *function) {
-    int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
+// Note a place of a transfer. There is room for it. Who waits for one that writes, waits for those that it followed.
+static void tli_vk_add_away(tli_vk *b, const tli_vk_place *place, const tli_vk_transfer *transfer, int writes) {
+    tli_vk_away *away;
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0 && writes; i--) {
+        const tli_vk_place *old = &b->away[i].place;
+        if (old->chunk == place->chunk && old->at >= place->at && old->at + old->bytes <= place->at + place->bytes)
+            b->away[i] = b->away[--b->away_count];
+    }
+    away = &b->away[b->away_count++];
+    away->place = *place;
+    away->value = transfer->value;
+    away->link = transfer->link;
+    away->writes = writes;
+}
+
+// Record the commands of a transfer. follows: 1 = behind those before it on the same link.
+static tl_result tli_vk_record_transfer(tli_vk *b, const tli_vk_transfer *transfer, const tli_vk_op *op,
+                                        int follows, const char *function) {
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_TRANSFER_BIT;
     VkMemoryBarrier barrier;
-    tli_vk_place places[2];
     VkBufferCopy region;
     VkResult result;
-    tl_result code = tli_vk_start_commands(b, batch->transfer_pool, batch->transfer_commands, function);
+    tl_result code = tli_vk_start_commands(b, transfer->pool, transfer->commands, function);
     if (code) return code;
-    places[0] = op->to;
-    places[1] = op->from;
-    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
-    region.srcOffset = op->from.at;
-    region.dstOffset = op->to.at;
-    region.size = op->to.bytes;
-    (b->vk.vkCmdCopyBuffer)(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
-                          b->chunks[op->to.chunk].buffer, 1, &region);
-    b->calls.copy_count++;
     memset(&barrier, 0, sizeof barrier);
     barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+    if (follows)
+        (b->vk.vkCmdPipelineBarrier)(transfer->commands, stage, stage, 0, 1, &barrier, 0, NULL, 0, NULL);
+    region.srcOffset = op->from.at;
+    region.dstOffset = op->to.at;
+    region.size = op->to.bytes;
+    (b->vk.vkCmdCopyBuffer)(transfer->commands, b->chunks[op->from.chunk].buffer,
+                          b->chunks[op->to.chunk].buffer, 1, &region);
     barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    (b->vk.vkCmdPipelineBarrier)(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
-    b->calls.barrier_count++;
-    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
-    result = (b->vk.vkEndCommandBuffer)(batch->transfer_commands);
+    (b->vk.vkCmdPipelineBarrier)(transfer->commands, stage, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL,
+                               0, NULL);
+    b->calls.barrier_count += follows ? 2 : 1;
+    result = (b->vk.vkEndCommandBuffer)(transfer->commands);
     return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
 }
 
-static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
-    if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count, sizeof *b->away)) return 0;
-    b->away[b->away_count].place = *place;
-    b->away[b->away_count++].serial = b->serial;
-    return 1;
-}
-
-// Have room to note a passage; 0 = no memory. Unlike other commands none is recorded without its note, because
-// bytes that a queue does not own may not be used.
-static int tli_vk_reserve_passage(tli_vk *b, tli_vk_batch *batch) {
-    return tli_vk_reserve_note(b, batch, 2 * sizeof(VkBufferMemoryBarrier));
-}
-
-// Submit a copy between the tiers to the transfer queue at once, after all work that was enqueued so far.
-static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
-                                 const char *function) {
-    tli_vk_batch *batch;
-    tli_vk_place places[2];
-    tl_result result = tli_vk_open(b, function);
-    if (!result) result = tli_vk_flush(b, function);
+// Copy between the tiers on a link, after all work that was enqueued so far. That is submitted, so that the copy
+// can begin; the copy itself is handed over before the next commands are recorded.
+static tl_result tli_vk_transfer_by_link(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                         const char *function) {
+    int32_t link = b->link_count > 1 && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE, i;
+    tli_vk_needs needs = { { 0, 0 } };
+    tli_vk_transfer *transfer;
+    tl_result result = b->open || b->op_count ? tli_vk_submit_work(b, function) : TL_OK;
+    if (!result) result = tli_vk_take_transfer(b, function, &transfer);
+    for (i = 0; i < 2 && !result; i++)
+        if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count + i, sizeof *b->away))
+            result = tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
     if (result) return result;
-    batch = tli_vk_batch_of(b, b->serial);
-    result = tli_vk_record_transfer(b, batch, op, function);
-    if (!result) result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
+    transfer->link = link;
+    transfer->value = b->links[link].made + 1;
+    transfer->after = b->serial - 1;
+    tli_vk_find_needs(b, &op->to, 1, &needs);
+    tli_vk_find_needs(b, &op->from, 0, &needs);
+    transfer->other_value = needs.values[1 - link];
+    transfer->serial = b->serial;
+    result = tli_vk_record_transfer(b, transfer, op, needs.values[link] != 0, function);
     if (result) return result;
-    if (!tli_vk_reserve_passage(b, batch) || !tli_vk_add_away(b, &op->to))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
-    if (!tli_vk_add_away(b, &op->from)) {
-        b->away_count--;
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
-    }
-    places[0] = op->to;
-    places[1] = op->from;
-    if (b->desc.device.transfer_family != b->desc.device.queue_family)
-        tli_vk_record_passage(b, VK_NULL_HANDLE, places, 2, 1, 1);
-    batch->transfers = 1;
-    b->has_work = 1;
+    b->links[link].made++;
+    b->transfer_made++;
+    b->calls.copy_count++;
+    tli_vk_add_away(b, &op->to, transfer, 1);
+    tli_vk_add_away(b, &op->from, transfer, 0);
+    b->has_work = b->owes_batch = 1;
     if (b->lost_count) tli_vk_forget_lost(b, &op->to);
     b->chunks[op->to.chunk].last_use = b->chunks[op->from.chunk].last_use = b->serial;
     tli_vk_note_use(b, to, 1);
     tli_vk_note_use(b, from, 0);
-    return tli_vk_submit_work(b, function);
+    return TL_OK;
 }
 
-// Acquire the bytes of a place that the transfer queue owns. The batch that uses them waits for the copy, on
-// the device; work recorded so far is submitted first, so that it does not wait.
-static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
+// Let the batch that takes the next commands wait for the links, on the device. Work recorded so far is submitted
+// first, so that it does not wait.
+static tl_result tli_vk_wait_for_links(tli_vk *b, const tli_vk_needs *needs, const char *function) {
+    const uint64_t *waits = b->open == TLI_VK_OPEN ? tli_vk_batch_of(b, b->serial)->waits_for : NULL;
+    uint64_t *waits_for;
+    tl_result result = TL_OK;
     int32_t i;
-    for (i = b->away_count - 1; i >= 0; i--) {
-        tli_vk_away away = b->away[i];
-        tli_vk_batch *batch;
-        tl_result result;
-        if (!tli_vk_meet(&away.place, place)) continue;
-        if (b->has_work && tli_vk_batch_of(b, b->serial)->waits_for < away.serial &&
-            (result = tli_vk_submit_work(b, function)) != TL_OK)
-            return result;
-        result = tli_vk_open(b, function);
-        if (result) return result;
-        batch = tli_vk_batch_of(b, b->serial);
-        if (!tli_vk_reserve_passage(b, batch))
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the note of a passage");
-        if (batch->waits_for < away.serial) batch->waits_for = away.serial;
-        if (b->desc.device.transfer_family != b->desc.device.queue_family)
-            tli_vk_record_passage(b, VK_NULL_HANDLE, &away.place, 1, 0, 0);
-        b->has_work = 1;
-        b->away[i] = b->away[--b->away_count];
-    }
+    if (waits && waits[0] >= needs->values[0] && waits[1] >= needs->values[1]) return TL_OK;
+    if (!needs->values[0] && !needs->values[1]) return TL_OK;
+    if (b->open || b->op_count) result = tli_vk_submit_work(b, function);
+    if (!result) result = tli_vk_open(b, function);
+    if (result) return result;
+    b->has_work = 1;
+    waits_for = tli_vk_batch_of(b, b->serial)->waits_for;
+    for (i = 0; i < 2; i++) waits_for[i] = needs->values[i];
+    for (i = b->away_count - 1; i >= 0; i--)    // all work of the queue follows those from here on
+        if (b->away[i].value <= waits_for[b->away[i].link]) b->away[i] = b->away[--b->away_count];
     return TL_OK;
 }
 
@@ -3473,15 +3695,16 @@ static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const ch
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
     uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
+    tli_vk_needs needs = { { 0, 0 } };
     tl_result result;
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
         return tli_vk_fail_stale(b, function, "range");
     if (b->open >= TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
-    if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
-    if (b->away_count && op->kind != TLI_VK_OP_FILL &&
-        (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
-        return result;
-    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer(b, op, to, from, function);
+    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer_by_link(b, op, to, from, function);
+    if (b->away_count) tli_vk_find_needs(b, &op->to, 1, &needs);
+    if (b->away_count && op->kind != TLI_VK_OP_FILL) tli_vk_find_needs(b, &op->from, 0, &needs);
+    result = tli_vk_wait_for_links(b, &needs, function);
+    if (result) return result;
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes &&
         (result = tli_vk_submit_work(b, function)) != TL_OK)
         return result;
@@ -3603,9 +3826,10 @@ static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
     return result;
 }
 
-// Check the ranges of a kernel and acquire what the transfer queue owns of them; *bytes = their sum.
+// Check the ranges of a kernel and wait for their transfers, on the device; *bytes = their sum.
 static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count,
                                        const char *function, uint64_t *bytes) {
+    tli_vk_needs needs = { { 0, 0 } };
     tl_result result = TL_OK;
     int32_t i;
     *bytes = 0;
@@ -3619,9 +3843,9 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
         if (b->lost_count && tli_vk_is_lost(b, &place))
             return tli_vk_fail_stale(b, function, "range");
         *bytes += accesses[i].range.bytes;
-        if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
+        if (b->away_count) tli_vk_find_needs(b, &place, accesses[i].writes, &needs);
     }
-    return TL_OK;
+    return tli_vk_wait_for_links(b, &needs, function);
 }
 
 static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
@@ -4361,6 +4585,10 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
         return "device: lock_queue, unlock_queue: set both or neither";
     if (device->transfer_queue && (!device->queue || !device->timeline_enabled))
         return "device: transfer_queue: needs timeline_enabled and a queue";
+    if (device->upload_queue && (!device->transfer_queue || device->transfer_queue == device->queue))
+        return "device: upload_queue: needs a transfer_queue beside the queue";
+    if (device->upload_queue && device->upload_queue == device->queue)
+        return "device: upload_queue: must be another than the queue";
     if (!desc->hooks.allocate != !desc->hooks.release) return "hooks: set both or neither";
     if (desc->batch_count < 0 || desc->batch_count > 64) return "batch_count: must be 0 to 64";
     if (desc->workgroup_size > 1024 || (desc->workgroup_size & (desc->workgroup_size - 1)))
@@ -4390,6 +4618,11 @@ static tl_result tli_vk_read_device(tli_vk *b) {
         !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
                            "device: queue_family: no such family that computes");
+    if (b->link_count && (device->transfer_family >= family_count ||
+        !(families[device->transfer_family].queueFlags &
+          (VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT))))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "device: transfer_family: no such family that transfers");
     b->time_bits = families[device->queue_family].timestampValidBits;
     b->alignment = 16;
     if (limits->minStorageBufferOffsetAlignment > b->alignment)
@@ -4459,36 +4692,11 @@ static void tli_vk_fill_chunk_bytes(tli_vk *b) {
     b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
 }
 
-static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
-                                      VkCommandBuffer *buffer) {
-    const char *function = "tl_vk_init_backend";
-    VkCommandPoolCreateInfo info;
-    VkCommandBufferAllocateInfo commands;
-    VkResult result;
-    memset(&info, 0, sizeof info);
-    memset(&commands, 0, sizeof commands);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-    info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-    info.queueFamilyIndex = family;
-    result = (b->vk.vkCreateCommandPool)(b->device, &info, b->callbacks, pool);
-    if (result) *pool = VK_NULL_HANDLE;  // a call that fails may leave anything there
-    if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
-    commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    commands.commandPool = *pool;
-    commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    commands.commandBufferCount = 1;
-    result = (b->vk.vkAllocateCommandBuffers)(b->device, &commands, buffer);
-    return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
-}
-
 static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
-    const tl_vk_device *device = &b->desc.device;
     VkFenceCreateInfo fence;
     VkResult result;
-    tl_result code = tli_vk_make_commands(b, device->queue_family, &batch->pool, &batch->commands);
-    if (!code && b->transfer_timeline)
-        code =
-            tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
+    tl_result code = tli_vk_make_commands(b, b->desc.device.queue_family, &batch->pool, &batch->commands,
+                                          "tl_vk_init_backend");
     if (code || b->timeline) return code;
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
@@ -4497,10 +4705,12 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
 
-static tl_result tli_vk_make_timeline(tli_vk *b) {
+// The timelines of the queue and of the links.
+static tl_result tli_vk_make_timelines(tli_vk *b) {
     VkSemaphoreTypeCreateInfo type;
     VkSemaphoreCreateInfo info;
     VkResult result;
+    int32_t i;
     if (b->records || !b->desc.device.timeline_enabled) return TL_OK;
     memset(&type, 0, sizeof type);
     memset(&info, 0, sizeof info);
@@ -4510,9 +4720,9 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     info.pNext = &type;
     result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->timeline);
     if (result) b->timeline = VK_NULL_HANDLE;
-    if (!result && b->desc.device.transfer_queue) {
-        result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->transfer_timeline);
-        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    for (i = 0; i < b->link_count && !result; i++) {
+        result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->links[i].timeline);
+        if (result) b->links[i].timeline = VK_NULL_HANDLE;
     }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
 }
@@ -4567,7 +4777,7 @@ static tl_result tli_vk_make_shaders(const tl_backend *backend) {
 
 static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     const char *function = "tl_vk_init_backend";
-    tl_result result = tli_vk_make_timeline(b);
+    tl_result result = tli_vk_make_timelines(b);
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
@@ -4598,6 +4808,15 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     return result;
 }
 
+// The queues for copies between the tiers, where they are others than the queue.
+static void tli_vk_name_links(tli_vk *b) {
+    const tl_vk_device *device = &b->desc.device;
+    if (!device->transfer_queue || device->transfer_queue == device->queue) return;
+    b->links[b->link_count++].queue = device->transfer_queue;
+    if (device->upload_queue && device->upload_queue != device->transfer_queue)
+        b->links[b->link_count++].queue = device->upload_queue;
+}
+
 TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, tl_backend *backend) {
     const char *why = tli_vk_explain_desc(desc);
     tl_result result;
@@ -4611,7 +4830,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->quiet.log = NULL;
     b->desc = *desc;
     if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
-    if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
+    tli_vk_name_links(b);
     b->device = desc->device.device;
     b->callbacks = desc->device.callbacks;
     b->records = desc->device.queue == VK_NULL_HANDLE;
@@ -4648,7 +4867,6 @@ static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
         (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
     if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
     if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
-    if (batch->transfer_pool) (b->vk.vkDestroyCommandPool)(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
     tl_free_memory(b->env, batch->noted);
@@ -4673,6 +4891,13 @@ static tl_result tli_vk_check_unused(tli_vk *b, tl_env *env) {
     return TL_OK;
 }
 
+// Wait for what was submitted, and for the transfers that count to the batch that was not.
+static tl_result tli_vk_wait_for_all(tli_vk *b, const char *function) {
+    tl_result result = tli_vk_wait_batch(b, b->serial - 1, 1, function);
+    while (!result && b->transfer_done < b->transfer_sent) result = tli_vk_wait_for_oldest(b, function);
+    return result;
+}
+
 TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_result result;
     tli_vk *b;
@@ -4684,7 +4909,7 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
     b->env = &b->quiet;  // nothing below is an error of this call
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
-        if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
+        if (tli_vk_wait_for_all(b, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
@@ -4692,10 +4917,9 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
     if (b->timeline) (b->vk.vkDestroySemaphore)(b->device, b->timeline, b->callbacks);
-    if (b->transfer_timeline) (b->vk.vkDestroySemaphore)(b->device, b->transfer_timeline, b->callbacks);
+    tli_vk_free_links(b);
     if (b->times) (b->vk.vkDestroyQueryPool)(b->device, b->times, b->callbacks);
     tl_free_memory(env, b->time_serials);
-    tl_free_memory(env, b->away);
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);

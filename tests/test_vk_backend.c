@@ -182,9 +182,6 @@ static void random_work_gives_the_bytes_of_the_cpu(void **state) {
     }
 }
 
-// A machine with a family that only transfers: what the one queue hands to the other must be passed on
-// by barriers on both sides. The shim holds these rules; this version of the validation layer sees one
-// queue below the shim, and does not follow timelines between submits.
 static void accounts_keep_the_rules_of_the_cpu(void **state) {
     const uint64_t none[TL_TIER_COUNT] = { 0, 0 };
     vkt_desc device = {0};
@@ -204,21 +201,25 @@ static void accounts_keep_the_rules_of_the_cpu(void **state) {
     assert_int_equal(tl_vk_free_backend(&p.env, &p.vk), TL_OK);  // freed already
 }
 
-static void copies_between_tiers_pass_ownership_of_their_ranges(void **state) {
-    const char *name = "copies_between_tiers_pass_ownership_of_their_ranges";
+// A machine with queues that only transfer: what one queue writes and another uses must be ordered by a semaphore, and so must be
+// what one reads and another writes. The shim holds these rules; this version of the validation layer sees one queue below the
+// shim, and does not follow timelines between submits.
+static void copies_between_tiers_are_ordered_by_semaphores(void **state) {
+    const char *name = "copies_between_tiers_are_ordered_by_semaphores";
     vkt_desc device = {0};
     uint64_t seed;
     (void)state;
     if (!vkt_has_vulkan(name)) skip();
-    for (seed = 1; seed <= 4; seed++) {
+    for (seed = 1; seed <= 8; seed++) {
         vkshim_config config;
         vkshim_counts counts;
         tl_vk_backend_desc desc = {0};
         pair p;
         vkshim_default(&config, seed % 2 ? VKSHIM_MACHINE_DISCRETE : VKSHIM_MACHINE_REAL);
         config.transfer_family = 1;
+        if (seed > 4) vkshim_add_engines(&config);
         config.strict_ownership = 1;
-        config.delay_polls = seed > 2 ? 5 : 0;
+        config.delay_polls = seed % 4 > 1 ? 5 : 0;
         vkshim_reset(&config);
         device.get_instance_proc = vkshim_get_instance_proc;
         device.enable_transfer = 1;
@@ -226,6 +227,7 @@ static void copies_between_tiers_pass_ownership_of_their_ranges(void **state) {
         open_pair(&p, &device, &desc);
         assert_true(p.v.device.transfer_queue != VK_NULL_HANDLE);
         assert_int_not_equal(p.v.device.transfer_family, p.v.device.queue_family);
+        assert_int_equal(p.v.device.upload_queue != VK_NULL_HANDLE, seed > 4);
         run_random(&p, seed, 300);
         close_pair(&p);
         vkshim_report(&counts);
@@ -280,7 +282,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_work_gives_the_bytes_of_the_cpu),
         cmocka_unit_test(accounts_keep_the_rules_of_the_cpu),
-        cmocka_unit_test(copies_between_tiers_pass_ownership_of_their_ranges),
+        cmocka_unit_test(copies_between_tiers_are_ordered_by_semaphores),
         cmocka_unit_test(what_was_ordered_in_two_calls_is_remembered_over_the_barrier_between_them),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

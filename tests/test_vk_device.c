@@ -65,6 +65,34 @@ static void a_device_is_made_and_works(void **state) {
     }
 }
 
+// On GPUs whose queues for video transfer, too, those for transfers alone are taken: both of them.
+static void queues_for_video_are_not_taken_for_copies(void **state) {
+    tl_vk_device_desc desc = shim_desc();
+    vkshim_config config;
+    tl_vk_device device;
+    tl_env env = {0};
+    (void)state;
+    if (!vkt_has_vulkan("queues_for_video_are_not_taken_for_copies")) skip();
+    vkshim_default(&config, VKSHIM_MACHINE_REAL);
+    vkshim_add_engines(&config);
+    desc.enable_transfer = 1;
+    vkshim_reset(&config);
+    if (tl_vk_init_device(&env, &desc, &device)) fail_msg("%s", env.error.text);
+    assert_int_equal(device.transfer_family, 1);
+    assert_true(device.transfer_queue && device.upload_queue && device.transfer_queue != device.upload_queue);
+    assert_int_equal(tl_vk_free_device(&env, &device), TL_OK);
+    config.families[1].queue_count = 1;
+    vkshim_reset(&config);
+    if (tl_vk_init_device(&env, &desc, &device)) fail_msg("%s", env.error.text);
+    assert_true(device.transfer_family == 1 && device.transfer_queue && !device.upload_queue);
+    assert_int_equal(tl_vk_free_device(&env, &device), TL_OK);
+    config.families[1].flags |= 0x20;
+    vkshim_reset(&config);
+    if (tl_vk_init_device(&env, &desc, &device)) fail_msg("%s", env.error.text);
+    assert_true(!device.transfer_queue && !device.upload_queue);
+    assert_int_equal(tl_vk_free_device(&env, &device), TL_OK);
+}
+
 static void what_is_not_there_is_refused_with_a_sentence(void **state) {
     static const char *const missing[] = { "vkDestroyDevice", "vkCreateInstance", "vkGetDeviceQueue",
                                            "vkEnumeratePhysicalDevices" };
@@ -453,6 +481,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_are_listed_and_counted),
         cmocka_unit_test(a_device_is_made_and_works),
+        cmocka_unit_test(queues_for_video_are_not_taken_for_copies),
         cmocka_unit_test(what_is_not_there_is_refused_with_a_sentence),
         cmocka_unit_test(versions_and_features_are_taken_as_they_are),
         cmocka_unit_test(every_call_that_fails_leaves_nothing),

@@ -959,6 +959,7 @@ static void a_wrong_description_is_named(void **state) {
     if (!vkt_has_vulkan("a_wrong_description_is_named")) skip();
     vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
     config.transfer_family = 1;
+    device.enable_transfer = 1;
     device.disable_validation = 1;  // the layer knows of one family alone
     open_device(&w, &config, &device);
     d = w.desc; d.device.get_instance_proc = NULL;
@@ -975,6 +976,12 @@ static void a_wrong_description_is_named(void **state) {
     expect_wrong_desc(&w, &d, "device: transfer_queue: needs timeline_enabled and a queue");
     d = w.desc; d.device.transfer_queue = d.device.queue; d.device.timeline_enabled = 0;
     expect_wrong_desc(&w, &d, "device: transfer_queue: needs timeline_enabled and a queue");
+    d = w.desc; d.device.upload_queue = d.device.transfer_queue; d.device.transfer_queue = VK_NULL_HANDLE;
+    expect_wrong_desc(&w, &d, "device: upload_queue: needs a transfer_queue beside the queue");
+    d = w.desc; d.device.upload_queue = d.device.queue;
+    expect_wrong_desc(&w, &d, "device: upload_queue: must be another than the queue");
+    d = w.desc; d.device.transfer_family = 77;
+    expect_wrong_desc(&w, &d, "device: transfer_family: no such family that transfers");
     d = w.desc; d.hooks.allocate = never_allocate;
     expect_wrong_desc(&w, &d, "hooks: set both or neither");
     d = w.desc; d.batch_count = -1;
@@ -1229,8 +1236,8 @@ static void what_the_transfer_queue_owned_goes_with_its_chunk(void **state) {
     close_device(&w);
 }
 
-// With a transfer queue of another family: each function fails at its first call, while the backend is made and while it works.
-static void each_function_fails_beside_a_transfer_queue(void **state) {
+// With two transfer queues of another family: each function fails at its first call, while the backend is made and while it works.
+static void each_function_fails_beside_transfer_queues(void **state) {
     vkshim_config config;
     vkt_desc device = {0};
     const char *name;
@@ -1240,14 +1247,14 @@ static void each_function_fails_beside_a_transfer_queue(void **state) {
     held h;
     int s, cases = 0;
     (void)state;
-    if (!vkt_has_vulkan("each_function_fails_beside_a_transfer_queue")) skip();
+    if (!vkt_has_vulkan("each_function_fails_beside_transfer_queues")) skip();
     vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
-    config.transfer_family = 1;
+    vkshim_add_engines(&config);
     config.strict_ownership = 1;
     device.enable_transfer = 1;
     device.disable_validation = 1;
     open_device(&w, &config, &device);
-    assert_true(w.v.device.transfer_queue != VK_NULL_HANDLE);
+    assert_true(w.v.device.transfer_queue && w.v.device.upload_queue);
     w.desc.staging_bytes = 1 << 20;
     for (i = 0; (name = vkshim_fallible(i)) != NULL; i++) {
         for (at = 1; at <= 3; at++) {
@@ -1311,7 +1318,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(staging_full_of_mapped_ranges_is_told),
         cmocka_unit_test(tables_that_cannot_grow_are_told),
         cmocka_unit_test(what_the_transfer_queue_owned_goes_with_its_chunk),
-        cmocka_unit_test(each_function_fails_beside_a_transfer_queue),
+        cmocka_unit_test(each_function_fails_beside_transfer_queues),
     };
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) cmocka_set_test_filter(argv[1]);

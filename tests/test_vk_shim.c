@@ -40,6 +40,7 @@ typedef struct gpu {
     VkDevice device;
     VkQueue queue, transfer;
     VkCommandPool pools[2];      // one for each family
+    int              shares;     // 1 = buffers are of both families
 } gpu;
 
 typedef struct piece {           // a buffer with memory of its own
@@ -205,12 +206,18 @@ static uint32_t find_mapped_type(const gpu *g) {
 }
 
 static VkResult make_buffer(const gpu *g, uint64_t bytes, VkBuffer *buffer) {
+    static const uint32_t families[2] = { 0, 1 };
     VkBufferCreateInfo info;
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
     info.size = bytes;
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT
         | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+    if (g->shares) {
+        info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+        info.queueFamilyIndexCount = 2;
+        info.pQueueFamilyIndices = families;
+    }
     return vk.CreateBuffer(g->device, &info, NULL, buffer);
 }
 
@@ -1196,6 +1203,44 @@ static void strict_ownership_covers_writes(void **state) {
     close_gpu(&g);
 }
 
+// Copy from one piece to another.
+static VkCommandBuffer copy_commands(const gpu *g, uint32_t family, const piece *from, const piece *to) {
+    const VkBufferCopy region = { 0, 0, BYTES };
+    VkCommandBuffer commands = start_commands(g, family);
+    vk.CmdCopyBuffer(commands, from->buffer, to->buffer, 1, &region);
+    assert_int_equal(vk.EndCommandBuffer(commands), VK_SUCCESS);
+    return commands;
+}
+
+static void what_both_families_own_is_ordered_by_semaphores(void **state) {
+    vkshim_config config;
+    VkSemaphore semaphore;
+    piece p[3];
+    gpu g;
+    int i;
+    (void)state;
+    vkshim_default(&config, VKSHIM_MACHINE_REAL);
+    config.transfer_family = 1;
+    if (!open_gpu(&g, &config, "what_both_families_own_is_ordered_by_semaphores")) return;
+    g.shares = 1;
+    for (i = 0; i < 3; i++) p[i] = make_piece(&g, find_mapped_type(&g), BYTES);
+    assert_int_equal(make_semaphore(&g, 1, &semaphore), VK_SUCCESS);
+    submit_value(g.queue, copy_commands(&g, 0, &p[0], &p[1]), semaphore, 0, 1);
+    submit_value(g.transfer, copy_commands(&g, 1, &p[0], &p[2]), semaphore, 0, 2);  // both read p[0]
+    assert_violations(violations_seen);
+    submit_value(g.transfer, copy_commands(&g, 1, &p[1], &p[2]), semaphore, 0, 3);
+    assert_caught("used while another queue may write it");
+    submit_value(g.queue, copy_commands(&g, 0, &p[1], &p[0]), semaphore, 0, 4);
+    assert_caught("written while another queue may read it");
+    submit_value(g.transfer, copy_commands(&g, 1, &p[0], &p[1]), semaphore, 4, 5);
+    submit_value(g.queue, copy_commands(&g, 0, &p[1], &p[2]), semaphore, 5, 6);
+    assert_violations(violations_seen);
+    assert_int_equal(vk.DeviceWaitIdle(g.device), VK_SUCCESS);
+    for (i = 0; i < 3; i++) free_piece(&g, &p[i]);
+    vk.DestroySemaphore(g.device, semaphore, NULL);
+    close_gpu(&g);
+}
+
 static void the_transfer_family_does_transfers_only(void **state) {
     VkCommandBuffer commands;
     vkshim_config config;
@@ -1836,6 +1881,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_1_0_loader_refuses_a_newer_instance),
         cmocka_unit_test(a_range_changes_families_by_release_semaphore_and_acquire),
         cmocka_unit_test(strict_ownership_covers_writes),
+        cmocka_unit_test(what_both_families_own_is_ordered_by_semaphores),
         cmocka_unit_test(the_transfer_family_does_transfers_only),
         cmocka_unit_test(a_wait_may_be_submitted_before_its_signal),
         cmocka_unit_test(a_queue_is_used_by_one_thread_at_a_time),

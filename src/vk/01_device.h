@@ -27,7 +27,9 @@ typedef struct tl_vk_device {
     uint32_t           queue_family;     // of the queue, or in record mode of the caller's command buffers
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
-    uint32_t           transfer_family;  // of transfer_queue
+    VkQueue            upload_queue;     // for those of them that go to the device tier, where the device copies
+                                         // both ways at once; VK_NULL_HANDLE = transfer_queue
+    uint32_t           transfer_family;  // of transfer_queue and upload_queue
     void             (*lock_queue)(void *user);    // before every use of a queue; both or neither
     void             (*unlock_queue)(void *user);  // after it
     void              *lock_user;        // passed to both
@@ -44,7 +46,8 @@ typedef struct tl_vk_device_desc {
     PFN_vkDebugUtilsMessengerCallbackEXT message;  // gets warnings and errors of layers and drivers, by
                                  // VK_EXT_debug_utils; 0 = they go where the settings of the layer say
     void    *message_user;
-    int32_t  enable_transfer;    // 1 = also a queue of a family for transfers only, where there is one
+    int32_t  enable_transfer;    // 1 = also queues of the first family that transfers and does nothing else,
+                                 // not video either: two where it has two, else one, or none
 } tl_vk_device_desc;
 
 // One device of the machine.

@@ -10,14 +10,6 @@ static tli_vk_batch *tli_vk_batch_of(tli_vk *b, uint64_t serial) {
     return &b->batches[serial % (uint64_t)b->desc.batch_count];
 }
 
-static void tli_vk_lock(tli_vk *b) {
-    if (b->desc.device.lock_queue) (b->desc.device.lock_queue)(b->desc.device.lock_user);
-}
-
-static void tli_vk_unlock(tli_vk *b) {
-    if (b->desc.device.unlock_queue) (b->desc.device.unlock_queue)(b->desc.device.lock_user);
-}
-
 // Free the staging slots whose batch has passed.
 static void tli_vk_free_slots(tli_vk *b) {
     int32_t i;
@@ -26,39 +18,31 @@ static void tli_vk_free_slots(tli_vk *b) {
             tli_vk_free_slot(b, &b->all_slots[i]);
 }
 
-// Note that the batches up to this serial have finished, and the dropped ones behind them.
+// Note that the batches up to this serial have finished on the queue, and the dropped ones behind them; those
+// whose transfers have finished as well have passed.
 static void tli_vk_pass(tli_vk *b, uint64_t serial) {
+    if (serial > b->computed) b->computed = serial;
+    while (b->computed + 1 < b->serial && tli_vk_batch_of(b, b->computed + 1)->dropped == b->computed + 1)
+        b->computed++;
+    serial = tli_vk_untransferred(b, b->computed);
     if (serial <= b->passed) return;
     b->passed = serial;
-    while (b->passed + 1 < b->serial && tli_vk_batch_of(b, b->passed + 1)->dropped == b->passed + 1)
-        b->passed++;
     tli_vk_drop_arenas(b);
     tli_vk_free_slots(b);
 }
 
-// The largest serial, at most `serial`, up to which the copies on the transfer queue have finished as well.
-//
-//   serial, transferred   what the queue and the transfer queue have finished
-static uint64_t tli_vk_untransferred(tli_vk *b, uint64_t serial, uint64_t transferred) {
-    uint64_t at = b->passed;
-    if (serial >= b->serial) serial = b->serial - 1;  // its copy may not be submitted yet
-    while (at < serial && (!tli_vk_batch_of(b, at + 1)->transfers || at + 1 <= transferred)) at++;
-    return at;
-}
-
 // Ask the device which batches have finished. Never blocks.
 static tl_result tli_vk_look(tli_vk *b, const char *function) {
-    uint64_t serial = b->passed, transferred = UINT64_MAX;
+    uint64_t serial = b->computed;
     VkResult result = VK_SUCCESS;
     if (b->records || b->lost) return TL_OK;
     if (b->timeline) {
         result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->timeline, &serial);
         if (!result && serial >= b->serial + 1) {  // no such batch: drivers return this for a lost device
             result = VK_ERROR_DEVICE_LOST;
-            serial = b->passed;
+            serial = b->computed;
         }
-        if (!result && b->transfer_timeline)
-            result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->transfer_timeline, &transferred);
+        if (!result) result = tli_vk_look_at_links(b);
     } else {
         while (serial + 1 < b->serial && !result) {
             result = (b->vk.vkGetFenceStatus)(b->device, tli_vk_batch_of(b, serial + 1)->fence);
@@ -67,31 +51,33 @@ static tl_result tli_vk_look(tli_vk *b, const char *function) {
         if (result == VK_NOT_READY) result = VK_SUCCESS;
     }
     if (result) return tli_vk_fail_result(b, function, "status of the device", result);
-    tli_vk_pass(b, tli_vk_untransferred(b, serial, transferred));
+    tli_vk_pass(b, serial);
     return TL_OK;
 }
 
-// Block until a submitted batch has finished.
-static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, const char *function) {
+// Block until a submitted batch has finished on the queue, and with_transfers those that count to it.
+static tl_result tli_vk_wait_batch(tli_vk *b, uint64_t serial, int with_transfers, const char *function) {
     VkSemaphoreWaitInfo info;
-    VkSemaphore timelines[2];
-    uint64_t values[2], at;
-    VkResult result;
-    if (serial <= b->passed) return TL_OK;
+    VkSemaphore timelines[3];
+    uint64_t values[3];
+    VkResult result = VK_SUCCESS;
+    int32_t i;
+    if (serial <= (with_transfers ? b->passed : b->computed)) return TL_OK;
     b->calls.host_wait_count++;
     if (b->timeline) {
         memset(&info, 0, sizeof info);
         timelines[0] = b->timeline;
-        timelines[1] = b->transfer_timeline;
         values[0] = serial;
-        values[1] = 0;
-        for (at = b->passed + 1; at <= serial; at++)
-            if (tli_vk_batch_of(b, at)->transfers) values[1] = at;
+        info.semaphoreCount = 1;
+        for (i = 0; i < b->link_count && with_transfers; i++) {
+            timelines[info.semaphoreCount] = b->links[i].timeline;
+            values[info.semaphoreCount++] = tli_vk_value_at(b, i, serial);
+        }
         info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
-        info.semaphoreCount = values[1] ? 2 : 1;
         info.pSemaphores = timelines;
         info.pValues = values;
         result = (b->vk.vkWaitSemaphores)(b->device, &info, UINT64_MAX);
+        if (!result) result = tli_vk_look_at_links(b);
     } else {
         result = (b->vk.vkWaitForFences)(b->device, 1, &tli_vk_batch_of(b, serial)->fence, VK_TRUE, UINT64_MAX);
     }
@@ -111,8 +97,8 @@ static tl_result tli_vk_reset_batch(tli_vk *b, tli_vk_batch *batch, const char *
     }
     batch->set_at = 0;
     batch->write_count = batch->noted_count = 0;
-    batch->transfers = batch->is_half = batch->has_others = 0;
-    batch->waits_for = 0;
+    batch->has_others = 0;
+    batch->waits_for[0] = batch->waits_for[1] = 0;
     return TL_OK;
 }
 
@@ -180,10 +166,6 @@ static void tli_vk_issue_command(tli_vk *b, VkCommandBuffer commands, const tli_
                                  const void *data) {
     switch (c->kind) {
     case TLI_VK_COMMAND_BARRIER: tli_vk_issue_barrier(b, commands, c); break;
-    case TLI_VK_COMMAND_PASSAGE:
-        (b->vk.vkCmdPipelineBarrier)(commands, c->stages[0], c->stages[1], 0, 0, NULL, c->count,
-                                   (const VkBufferMemoryBarrier *)data, 0, NULL);
-        break;
     case TLI_VK_COMMAND_TIME:
         (b->vk.vkCmdResetQueryPool)(commands, b->times, c->count, 1);
         (b->vk.vkCmdWriteTimestamp)(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, b->times, c->count);
@@ -204,7 +186,7 @@ static void tli_vk_record_command(tli_vk *b, const tli_vk_command *command, cons
 }
 
 // The end of the batch failed. What it noted will be recorded again. Of what stands behind commands of others
-// only barriers, passages and times: the places that the rest was to write are lost.
+// only barriers and times: the places that the rest was to write are lost.
 static void tli_vk_break_batch(tli_vk *b, tli_vk_batch *batch) {
     int32_t at, kept = batch->known_count, i;
     b->open = TLI_VK_BROKEN;
@@ -224,18 +206,6 @@ static void tli_vk_break_batch(tli_vk *b, tli_vk_batch *batch) {
     batch->has_others = 0;
     for (i = batch->known_writes; i < batch->write_count; i++)
         if (!tli_vk_add_lost(b, batch->writes[i])) b->lost = 1;  // what is lost is not known any more
-}
-
-static tl_result tli_vk_start_commands(tli_vk *b, VkCommandPool pool, VkCommandBuffer commands,
-                                       const char *function) {
-    VkCommandBufferBeginInfo info;
-    VkResult result = (b->vk.vkResetCommandPool)(b->device, pool, 0);
-    if (result) return tli_vk_fail_result(b, function, "vkResetCommandPool", result);
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-    info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-    result = (b->vk.vkBeginCommandBuffer)(commands, &info);
-    return result ? tli_vk_fail_result(b, function, "vkBeginCommandBuffer", result) : TL_OK;
 }
 
 // End the command buffer of the open batch.
@@ -269,57 +239,60 @@ static tl_result tli_vk_mend_batch(tli_vk *b, const char *function) {
 
 // -- submits --
 
-// Submit one command buffer to a queue. It waits for wait_value of one timeline (0 = for nothing) and signals
-// the open serial on another, if there are timelines.
-static VkResult tli_vk_submit_to(tli_vk *b, VkQueue queue, const VkCommandBuffer *commands, VkSemaphore wait,
-                                 uint64_t wait_value, VkSemaphore signal, VkFence fence) {
-    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_TRANSFER_BIT |
-        (queue == b->desc.device.queue ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
+// Submit the command buffer of the open batch. It waits for what it reads from links, and signals its serial.
+static VkResult tli_vk_submit_batch(tli_vk *b, const tli_vk_batch *batch) {
+    static const VkPipelineStageFlags stages[2] = {
+        VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+        VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+    };
     VkTimelineSemaphoreSubmitInfo timeline;
+    VkSemaphore waits[2];
+    uint64_t values[2];
     VkSubmitInfo info;
     VkResult result;
+    int32_t i;
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
     info.commandBufferCount = 1;
-    info.pCommandBuffers = commands;
-    if (signal) {
+    info.pCommandBuffers = &batch->commands;
+    for (i = 0; i < b->link_count; i++) {
+        if (!batch->waits_for[i]) continue;
+        waits[info.waitSemaphoreCount] = b->links[i].timeline;
+        values[info.waitSemaphoreCount++] = batch->waits_for[i];
+    }
+    if (b->timeline) {
         memset(&timeline, 0, sizeof timeline);
         timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = wait_value != 0;
-        timeline.pWaitSemaphoreValues = &wait_value;
+        timeline.waitSemaphoreValueCount = info.waitSemaphoreCount;
+        if (info.waitSemaphoreCount) timeline.pWaitSemaphoreValues = values;
         timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
         timeline.pSignalSemaphoreValues = &b->serial;
         info.pNext = &timeline;
-        info.pSignalSemaphores = &signal;
-        if (wait_value) info.pWaitSemaphores = &wait;
-        if (wait_value) info.pWaitDstStageMask = &stages;
+        info.pSignalSemaphores = &b->timeline;
+        if (info.waitSemaphoreCount) info.pWaitSemaphores = waits;
+        if (info.waitSemaphoreCount) info.pWaitDstStageMask = stages;
     }
     tli_vk_lock(b);
-    result = (b->vk.vkQueueSubmit)(queue, 1, &info, fence);
+    result = (b->vk.vkQueueSubmit)(b->desc.device.queue, 1, &info, batch->fence);
     tli_vk_unlock(b);
     if (!result) b->calls.submit_count++;
     return result;
 }
 
-// Submit the completed batch, then its copy on the transfer queue. What fails is tried again later.
+// Submit the completed batch, after the transfers that it may wait for. What fails is tried again later.
 static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    tl_result mended = b->open == TLI_VK_BROKEN ? tli_vk_mend_batch(b, function) : TL_OK;
+    tl_result code = b->open == TLI_VK_BROKEN ? tli_vk_mend_batch(b, function) : TL_OK;
     VkResult result = VK_SUCCESS;
-    if (mended) return mended;
+    if (!code) code = tli_vk_send_transfers(b, function);
+    if (code) return code;
     if (!b->timeline) result = (b->vk.vkResetFences)(b->device, 1, &batch->fence);
     if (result) return tli_vk_fail_result(b, function, "vkResetFences", result);
-    if (!batch->is_half)
-        result = tli_vk_submit_to(b, b->desc.device.queue, &batch->commands, b->transfer_timeline,
-                                  batch->waits_for, b->timeline, batch->fence);
-    if (!result && batch->transfers) {
-        batch->is_half = 1;
-        result = tli_vk_submit_to(b, b->desc.device.transfer_queue, &batch->transfer_commands, b->timeline,
-                                  b->serial, b->transfer_timeline, VK_NULL_HANDLE);
-    }
+    result = tli_vk_submit_batch(b, batch);
     if (result) return tli_vk_fail_result(b, function, "vkQueueSubmit", result);
     b->serial++;
     b->open = 0;
+    b->owes_batch = 0;
     b->has_work = b->op_count > 0;
     b->calls.recorded_bytes = 0;
     return TL_OK;
@@ -333,9 +306,10 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
     if (b->open >= TLI_VK_ENDED && (code = tli_vk_hand_over(b, function)) != TL_OK) return code;
     if (b->open) return TL_OK;
     if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "no frame is open");
+    if ((code = tli_vk_send_transfers(b, function)) != TL_OK) return code;
     batch = tli_vk_batch_of(b, b->serial);
-    if (batch->serial > b->passed && (code = tli_vk_look(b, function)) != TL_OK) return code;
-    if (batch->serial > b->passed && (code = tli_vk_wait_batch(b, batch->serial, function)) != TL_OK)
+    if (batch->serial > b->computed && (code = tli_vk_look(b, function)) != TL_OK) return code;
+    if (batch->serial > b->computed && (code = tli_vk_wait_batch(b, batch->serial, 0, function)) != TL_OK)
         return code;
     if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;
     code = tli_vk_start_commands(b, batch->pool, batch->commands, function);

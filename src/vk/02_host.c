@@ -634,6 +634,10 @@ static const char *tli_vk_explain_desc(const tl_vk_backend_desc *desc) {
         return "device: lock_queue, unlock_queue: set both or neither";
     if (device->transfer_queue && (!device->queue || !device->timeline_enabled))
         return "device: transfer_queue: needs timeline_enabled and a queue";
+    if (device->upload_queue && (!device->transfer_queue || device->transfer_queue == device->queue))
+        return "device: upload_queue: needs a transfer_queue beside the queue";
+    if (device->upload_queue && device->upload_queue == device->queue)
+        return "device: upload_queue: must be another than the queue";
     if (!desc->hooks.allocate != !desc->hooks.release) return "hooks: set both or neither";
     if (desc->batch_count < 0 || desc->batch_count > 64) return "batch_count: must be 0 to 64";
     if (desc->workgroup_size > 1024 || (desc->workgroup_size & (desc->workgroup_size - 1)))
@@ -663,6 +667,11 @@ static tl_result tli_vk_read_device(tli_vk *b) {
         !(families[device->queue_family].queueFlags & VK_QUEUE_COMPUTE_BIT))
         return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
                            "device: queue_family: no such family that computes");
+    if (b->link_count && (device->transfer_family >= family_count ||
+        !(families[device->transfer_family].queueFlags &
+          (VK_QUEUE_TRANSFER_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT))))
+        return tli_vk_fail(b, TL_ERROR_INVALID_ARG, function,
+                           "device: transfer_family: no such family that transfers");
     b->time_bits = families[device->queue_family].timestampValidBits;
     b->alignment = 16;
     if (limits->minStorageBufferOffsetAlignment > b->alignment)
@@ -732,36 +741,11 @@ static void tli_vk_fill_chunk_bytes(tli_vk *b) {
     b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
 }
 
-static tl_result tli_vk_make_commands(tli_vk *b, uint32_t family, VkCommandPool *pool,
-                                      VkCommandBuffer *buffer) {
-    const char *function = "tl_vk_init_backend";
-    VkCommandPoolCreateInfo info;
-    VkCommandBufferAllocateInfo commands;
-    VkResult result;
-    memset(&info, 0, sizeof info);
-    memset(&commands, 0, sizeof commands);
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-    info.flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
-    info.queueFamilyIndex = family;
-    result = (b->vk.vkCreateCommandPool)(b->device, &info, b->callbacks, pool);
-    if (result) *pool = VK_NULL_HANDLE;  // a call that fails may leave anything there
-    if (result) return tli_vk_fail_result(b, function, "vkCreateCommandPool", result);
-    commands.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    commands.commandPool = *pool;
-    commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    commands.commandBufferCount = 1;
-    result = (b->vk.vkAllocateCommandBuffers)(b->device, &commands, buffer);
-    return result ? tli_vk_fail_result(b, function, "vkAllocateCommandBuffers", result) : TL_OK;
-}
-
 static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
-    const tl_vk_device *device = &b->desc.device;
     VkFenceCreateInfo fence;
     VkResult result;
-    tl_result code = tli_vk_make_commands(b, device->queue_family, &batch->pool, &batch->commands);
-    if (!code && b->transfer_timeline)
-        code =
-            tli_vk_make_commands(b, device->transfer_family, &batch->transfer_pool, &batch->transfer_commands);
+    tl_result code = tli_vk_make_commands(b, b->desc.device.queue_family, &batch->pool, &batch->commands,
+                                          "tl_vk_init_backend");
     if (code || b->timeline) return code;
     memset(&fence, 0, sizeof fence);
     fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
@@ -770,10 +754,12 @@ static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
 }
 
-static tl_result tli_vk_make_timeline(tli_vk *b) {
+// The timelines of the queue and of the links.
+static tl_result tli_vk_make_timelines(tli_vk *b) {
     VkSemaphoreTypeCreateInfo type;
     VkSemaphoreCreateInfo info;
     VkResult result;
+    int32_t i;
     if (b->records || !b->desc.device.timeline_enabled) return TL_OK;
     memset(&type, 0, sizeof type);
     memset(&info, 0, sizeof info);
@@ -783,9 +769,9 @@ static tl_result tli_vk_make_timeline(tli_vk *b) {
     info.pNext = &type;
     result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->timeline);
     if (result) b->timeline = VK_NULL_HANDLE;
-    if (!result && b->desc.device.transfer_queue) {
-        result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->transfer_timeline);
-        if (result) b->transfer_timeline = VK_NULL_HANDLE;
+    for (i = 0; i < b->link_count && !result; i++) {
+        result = (b->vk.vkCreateSemaphore)(b->device, &info, b->callbacks, &b->links[i].timeline);
+        if (result) b->links[i].timeline = VK_NULL_HANDLE;
     }
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateSemaphore", result) : TL_OK;
 }
@@ -840,7 +826,7 @@ static tl_result tli_vk_make_shaders(const tl_backend *backend) {
 
 static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     const char *function = "tl_vk_init_backend";
-    tl_result result = tli_vk_make_timeline(b);
+    tl_result result = tli_vk_make_timelines(b);
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
@@ -871,6 +857,15 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     return result;
 }
 
+// The queues for copies between the tiers, where they are others than the queue.
+static void tli_vk_name_links(tli_vk *b) {
+    const tl_vk_device *device = &b->desc.device;
+    if (!device->transfer_queue || device->transfer_queue == device->queue) return;
+    b->links[b->link_count++].queue = device->transfer_queue;
+    if (device->upload_queue && device->upload_queue != device->transfer_queue)
+        b->links[b->link_count++].queue = device->upload_queue;
+}
+
 TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *desc, tl_backend *backend) {
     const char *why = tli_vk_explain_desc(desc);
     tl_result result;
@@ -884,7 +879,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->quiet.log = NULL;
     b->desc = *desc;
     if (!b->desc.device.api_version) b->desc.device.api_version = VK_API_VERSION_1_0;
-    if (b->desc.device.transfer_queue == b->desc.device.queue) b->desc.device.transfer_queue = VK_NULL_HANDLE;
+    tli_vk_name_links(b);
     b->device = desc->device.device;
     b->callbacks = desc->device.callbacks;
     b->records = desc->device.queue == VK_NULL_HANDLE;
@@ -921,7 +916,6 @@ static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
         (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
     if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
     if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
-    if (batch->transfer_pool) (b->vk.vkDestroyCommandPool)(b->device, batch->transfer_pool, b->callbacks);
     tl_free_memory(b->env, batch->sets);
     tl_free_memory(b->env, batch->writes);
     tl_free_memory(b->env, batch->noted);
@@ -946,6 +940,13 @@ static tl_result tli_vk_check_unused(tli_vk *b, tl_env *env) {
     return TL_OK;
 }
 
+// Wait for what was submitted, and for the transfers that count to the batch that was not.
+static tl_result tli_vk_wait_for_all(tli_vk *b, const char *function) {
+    tl_result result = tli_vk_wait_batch(b, b->serial - 1, 1, function);
+    while (!result && b->transfer_done < b->transfer_sent) result = tli_vk_wait_for_oldest(b, function);
+    return result;
+}
+
 TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_result result;
     tli_vk *b;
@@ -957,7 +958,7 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     if (b->desc.device.owned) ((tli_vk_owned *)b->desc.device.owned)->backend_count--;
     b->env = &b->quiet;  // nothing below is an error of this call
     for (i = 0; i < 64 && !b->records && !b->lost; i++)  // a wait that fails for want of memory may work again
-        if (tli_vk_wait_batch(b, b->serial - 1, "tl_vk_free_backend") == TL_OK) break;
+        if (tli_vk_wait_for_all(b, "tl_vk_free_backend") == TL_OK) break;
     for (i = 0; i < TLI_VK_SHADER_COUNT; i++) tl_vk_free_kernel(backend, b->shaders[i]);
     for (i = 0; i < b->chunk_count; i++)
         if (b->chunks[i].alive) tli_vk_destroy_chunk(b, &b->chunks[i]);
@@ -965,10 +966,9 @@ TLI_VK_IMPL tl_result tl_vk_free_backend(tl_env *env, tl_backend *backend) {
     tl_free_heap(b->staging_heap);
     for (i = 0; b->batches && i < b->desc.batch_count; i++) tli_vk_free_batch(b, &b->batches[i]);
     if (b->timeline) (b->vk.vkDestroySemaphore)(b->device, b->timeline, b->callbacks);
-    if (b->transfer_timeline) (b->vk.vkDestroySemaphore)(b->device, b->transfer_timeline, b->callbacks);
+    tli_vk_free_links(b);
     if (b->times) (b->vk.vkDestroyQueryPool)(b->device, b->times, b->callbacks);
     tl_free_memory(env, b->time_serials);
-    tl_free_memory(env, b->away);
     tl_free_memory(env, b->batches);
     tl_free_memory(env, b->chunks);
     tl_free_memory(env, b->blocks);

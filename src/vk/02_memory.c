@@ -15,7 +15,9 @@
 //     touch     an access that was recorded since the last barrier
 //     promise   an access that `order` announced; the caller records it later
 //     lost      bytes whose last write was in a batch that never ran
-//     away      bytes that the transfer queue owns
+//     link      a queue for copies between the tiers
+//     transfer  such a copy
+//     away      bytes of a transfer that the queue has not waited for
 
 #define TLI_VK_TOUCH_CAPACITY 128  // touches and promises that are remembered
 #define TLI_VK_OP_CAPACITY 128     // enqueued work that is not recorded yet
@@ -26,6 +28,9 @@
 #define TLI_VK_BINDINGS 16         // most buffers of one kernel
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
+#define TLI_VK_TRANSFERS 16        // entries of the ring of transfers at first,
+#define TLI_VK_MOST_TRANSFERS 1024 // and at most
+#define TLI_VK_SENT_AT_ONCE 16     // most transfers in one call of vkQueueSubmit
 #define TLI_VK_OWN_TIMES 2         // timestamp slots of the backend, after the caller's
 #define TLI_VK_NOTED 2048          // words of noted commands in a batch before its list grows
 #define TLI_VK_OPEN 1              // tli_vk.open: the command buffer is recording
@@ -86,8 +91,31 @@ typedef struct tli_vk_block {
     uint8_t  tier, alive;
 } tli_vk_block;
 
-// A place that the transfer queue owns since its copy in the batch `serial`.
-typedef struct tli_vk_away { tli_vk_place place; uint64_t serial; } tli_vk_away;
+// A queue for copies between the tiers.
+typedef struct tli_vk_link {
+    VkQueue     queue;
+    VkSemaphore timeline;
+    uint64_t    made, sent, passed;// values of the timeline: of the latest transfer, of the latest that was handed
+                                   // over, of the latest that is known to have finished
+} tli_vk_link;
+
+// A copy between the tiers.
+typedef struct tli_vk_transfer {
+    VkCommandPool   pool;
+    VkCommandBuffer commands;
+    int32_t  link;
+    uint64_t value;                // of the timeline of its link
+    uint64_t after;                // serial of the batch that it waits for; 0 = none
+    uint64_t other_value;          // of the other link's timeline that it waits for; 0 = none
+    uint64_t serial;               // of the batch that it counts to
+} tli_vk_transfer;
+
+// A place that a transfer reads or writes.
+typedef struct tli_vk_away {
+    tli_vk_place place;
+    uint64_t value;                // of the transfer
+    int32_t  link, writes;
+} tli_vk_away;
 
 // The built-in shaders: src/vk/words has the words of each.
 #define TLI_VK_SHADERS(X) \
@@ -131,7 +159,6 @@ typedef struct tli_vk_sets {
 
 typedef enum tli_vk_command_kind {
     TLI_VK_COMMAND_BARRIER,
-    TLI_VK_COMMAND_PASSAGE,        // between the queue and the transfer queue
     TLI_VK_COMMAND_TIME,
     TLI_VK_COMMAND_COPY,
     TLI_VK_COMMAND_FILL,
@@ -141,13 +168,13 @@ typedef enum tli_vk_command_kind {
 // A command that the backend records for itself, as it is noted; `data` of that many bytes follows it.
 typedef struct tli_vk_command {
     tli_vk_command_kind kind;
-    uint32_t count;                // regions of a copy, barriers of a passage; slot of a time
-    uint64_t data_bytes;           // regions, barriers, push constants
+    uint32_t count;                // regions of a copy; slot of a time
+    uint64_t data_bytes;           // regions, push constants
     VkBuffer to, from;
     VkDeviceSize at, bytes;        // fill
     const tl_vk_kernel *kernel;
     VkDescriptorSet set;
-    VkPipelineStageFlags stages[2];// before and after a barrier or passage
+    VkPipelineStageFlags stages[2];// before and after a barrier
     VkAccessFlags access[2];
     uint32_t groups[3];
     uint32_t word;                 // fill
@@ -158,11 +185,7 @@ typedef struct tli_vk_batch {
     VkCommandPool   pool;
     VkCommandBuffer commands;
     VkFence         fence;         // where there is no timeline
-    VkCommandPool   transfer_pool;
-    VkCommandBuffer transfer_commands;
-    int32_t         transfers;     // 1 = a copy between the tiers follows it on the transfer queue
-    int32_t         is_half;       // 1 = submitted, but not yet its copy on the transfer queue
-    uint64_t        waits_for;     // serial of the copy on the transfer queue that it must follow; 0 = none
+    uint64_t        waits_for[2];  // values of the links' timelines that it waits for; 0 = none
     uint64_t        serial;        // 0 = unused
     uint64_t        dropped;       // serial of the latest frame in this entry that was dropped
     tli_vk_sets    *sets;
@@ -243,12 +266,18 @@ typedef struct tli_vk {
 
     tli_vk_batch *batches;            // [batch_count] ring by serial
     uint64_t serial;                  // of the batch that takes work now, or will
-    uint64_t passed;                  // all batches up to this serial have finished
+    uint64_t computed;                // all batches up to this serial have finished
+    uint64_t passed;                  // and the transfers that count to them
     int32_t  open;                    // TLI_VK_OPEN, TLI_VK_ENDED or TLI_VK_BROKEN; 0 = it was not begun yet
     int32_t  has_work;                // 1 = something was enqueued or recorded since the last submit
     VkSemaphore timeline;
-    VkSemaphore transfer_timeline;    // of the transfer queue, by the same serials
-    tli_vk_away *away;                // [away_count] places that the transfer queue owns
+    tli_vk_link links[2];             // [link_count] from the device tier, to it; or one for both
+    int32_t  link_count;
+    tli_vk_transfer *transfers;       // [transfer_capacity] ring by number
+    int32_t  transfer_capacity;
+    uint64_t transfer_made, transfer_sent, transfer_done;  // numbers of the latest ones
+    int32_t  owes_batch;              // 1 = transfers count to the open batch: it is submitted, though empty
+    tli_vk_away *away;                // [away_count] places that the queue has not waited for
     int32_t  away_count, away_capacity;
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
@@ -428,7 +457,7 @@ static void tli_vk_count_memory(tli_vk *b, const tli_vk_chunk *chunk, int sign) 
         b->calls.outside_bytes += bytes;
 }
 
-// Forget what the transfer queue owns of a chunk that is destroyed: the next chunk with its number is another.
+// Forget the transfers of a chunk that is destroyed: the next chunk with its number is another.
 static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--)
@@ -527,8 +556,10 @@ static VkResult tli_vk_allocate_typed(tli_vk *b, tl_tier tier, const VkMemoryReq
     return result;
 }
 
-// Create a buffer of this length, without memory.
+// Create a buffer of this length, without memory. With links of another family it belongs to both: handing it
+// over and back would make kernels wait that only read what is copied.
 static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer, VkMemoryRequirements *needs) {
+    const uint32_t families[2] = { b->desc.device.queue_family, b->desc.device.transfer_family };
     VkBufferCreateInfo info;
     VkResult result;
     memset(&info, 0, sizeof info);
@@ -537,6 +568,11 @@ static VkResult tli_vk_create_buffer(tli_vk *b, uint64_t bytes, VkBuffer *buffer
     info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT;
     info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+    if (b->link_count && families[0] != families[1]) {
+        info.sharingMode = VK_SHARING_MODE_CONCURRENT;
+        info.queueFamilyIndexCount = 2;
+        info.pQueueFamilyIndices = families;
+    }
     result = (b->vk.vkCreateBuffer)(b->device, &info, b->callbacks, buffer);
     if (result) *buffer = VK_NULL_HANDLE;
     else (b->vk.vkGetBufferMemoryRequirements)(b->device, *buffer, needs);

@@ -465,6 +465,7 @@ static tl_result tli_vk_submit_work(tli_vk *b, const char *function) {
         if (result) return result;
     }
     if (!b->has_work) return TL_OK;
+    if (b->owes_batch && (result = tli_vk_open(b, function)) != TL_OK) return result;
     result = tli_vk_complete(b, function);
     if (result || !b->open) return result;
     result = tli_vk_end_commands(b, function);
@@ -480,7 +481,7 @@ static tl_result tli_vk_reach(tli_vk *b, uint64_t serial, const char *function) 
     if (b->records) return tli_vk_fail(b, TL_NOT_READY, function, "the frame was not retired yet");
     if (serial == b->serial) result = tli_vk_submit_work(b, function);
     if (!result && serial == b->serial) return TL_OK;  // there was no work
-    return result ? result : tli_vk_wait_batch(b, serial, function);
+    return result ? result : tli_vk_wait_batch(b, serial, 1, function);
 }
 
 // -- enqueueing --
@@ -505,146 +506,126 @@ static void tli_vk_note_use(tli_vk *b, uint64_t handle, int writes) {  // handle
     if (b->chunks[block->chunk].imported) tli_vk_outdate_reads(b, block);
 }
 
-// -- the transfer queue --
+// -- copies between the tiers --
 
 static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
-    return b->transfer_timeline && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
+    return b->link_count && op->kind == TLI_VK_OP_COPY && !b->chunks[op->to.chunk].imported &&
            !b->chunks[op->from.chunk].imported &&
            b->chunks[op->to.chunk].tier != b->chunks[op->from.chunk].tier;
 }
 
-// Transfer the ownership of places between the two queue families: one queue releases, the other acquires.
-// `commands` NULL: in the open batch.
-static void tli_vk_record_passage(tli_vk *b, VkCommandBuffer commands, const tli_vk_place *places,
-                                  uint32_t count, int to_transfer, int releases) {
-    const VkPipelineStageFlags own = VK_PIPELINE_STAGE_TRANSFER_BIT |
-        (to_transfer == releases ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT : 0);
-    const VkAccessFlags access = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
-        (to_transfer == releases ? VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT : 0);
-    const tl_vk_device *device = &b->desc.device;
-    VkBufferMemoryBarrier barriers[2];
-    tli_vk_command command;
-    uint32_t i;
-    memset(barriers, 0, sizeof barriers);
-    for (i = 0; i < count; i++) {
-        barriers[i].sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER;
-        barriers[i].srcAccessMask = releases ? access : 0;
-        barriers[i].dstAccessMask = releases ? 0 : access;
-        barriers[i].srcQueueFamilyIndex = to_transfer ? device->queue_family : device->transfer_family;
-        barriers[i].dstQueueFamilyIndex = to_transfer ? device->transfer_family : device->queue_family;
-        barriers[i].buffer = b->chunks[places[i].chunk].buffer;
-        barriers[i].offset = places[i].at;
-        barriers[i].size = places[i].bytes;
+// Values of the links' timelines that must be reached; 0 = none.
+typedef struct tli_vk_needs { uint64_t values[2]; } tli_vk_needs;
+
+// Add what an access of a place must wait for: transfers that write there, and where it writes itself all. Reads
+// that have finished are forgotten on the way; what was written becomes visible only by a wait.
+static void tli_vk_find_needs(tli_vk *b, const tli_vk_place *place, int writes, tli_vk_needs *needs) {
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0; i--) {
+        const tli_vk_away *away = &b->away[i];
+        if (!away->writes && away->value <= b->links[away->link].passed) b->away[i] = b->away[--b->away_count];
+        else if ((writes || away->writes) && away->value > needs->values[away->link] &&
+                 tli_vk_meet(&away->place, place))
+            needs->values[away->link] = away->value;
     }
-    memset(&command, 0, sizeof command);
-    command.kind = TLI_VK_COMMAND_PASSAGE;
-    command.stages[0] = own;
-    command.stages[1] = releases ? (VkPipelineStageFlags)VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT : own;
-    command.count = count;
-    command.data_bytes = count * sizeof *barriers;
-    if (commands) tli_vk_issue_command(b, commands, &command, barriers);
-    else tli_vk_record_command(b, &command, barriers);
-    b->calls.barrier_count++;
 }
 
-// Record a copy for the transfer queue, which acquires both places, copies, and releases them again.
-static tl_result tli_vk_record_transfer(tli_vk *b, tli_vk_batch *batch, const tli_vk_op *op,
-                                        const char *function) {
-    int differ = b->desc.device.transfer_family != b->desc.device.queue_family;
+// Note a place of a transfer. There is room for it. Who waits for one that writes, waits for those that it followed.
+static void tli_vk_add_away(tli_vk *b, const tli_vk_place *place, const tli_vk_transfer *transfer, int writes) {
+    tli_vk_away *away;
+    int32_t i;
+    for (i = b->away_count - 1; i >= 0 && writes; i--) {
+        const tli_vk_place *old = &b->away[i].place;
+        if (old->chunk == place->chunk && old->at >= place->at && old->at + old->bytes <= place->at + place->bytes)
+            b->away[i] = b->away[--b->away_count];
+    }
+    away = &b->away[b->away_count++];
+    away->place = *place;
+    away->value = transfer->value;
+    away->link = transfer->link;
+    away->writes = writes;
+}
+
+// Record the commands of a transfer. follows: 1 = behind those before it on the same link.
+static tl_result tli_vk_record_transfer(tli_vk *b, const tli_vk_transfer *transfer, const tli_vk_op *op,
+                                        int follows, const char *function) {
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_TRANSFER_BIT;
     VkMemoryBarrier barrier;
-    tli_vk_place places[2];
     VkBufferCopy region;
     VkResult result;
-    tl_result code = tli_vk_start_commands(b, batch->transfer_pool, batch->transfer_commands, function);
+    tl_result code = tli_vk_start_commands(b, transfer->pool, transfer->commands, function);
     if (code) return code;
-    places[0] = op->to;
-    places[1] = op->from;
-    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 1, 0);
-    region.srcOffset = op->from.at;
-    region.dstOffset = op->to.at;
-    region.size = op->to.bytes;
-    (b->vk.vkCmdCopyBuffer)(batch->transfer_commands, b->chunks[op->from.chunk].buffer,
-                          b->chunks[op->to.chunk].buffer, 1, &region);
-    b->calls.copy_count++;
     memset(&barrier, 0, sizeof barrier);
     barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
     barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+    if (follows)
+        (b->vk.vkCmdPipelineBarrier)(transfer->commands, stage, stage, 0, 1, &barrier, 0, NULL, 0, NULL);
+    region.srcOffset = op->from.at;
+    region.dstOffset = op->to.at;
+    region.size = op->to.bytes;
+    (b->vk.vkCmdCopyBuffer)(transfer->commands, b->chunks[op->from.chunk].buffer,
+                          b->chunks[op->to.chunk].buffer, 1, &region);
     barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
-    (b->vk.vkCmdPipelineBarrier)(batch->transfer_commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
-    b->calls.barrier_count++;
-    if (differ) tli_vk_record_passage(b, batch->transfer_commands, places, 2, 0, 1);
-    result = (b->vk.vkEndCommandBuffer)(batch->transfer_commands);
+    (b->vk.vkCmdPipelineBarrier)(transfer->commands, stage, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL,
+                               0, NULL);
+    b->calls.barrier_count += follows ? 2 : 1;
+    result = (b->vk.vkEndCommandBuffer)(transfer->commands);
     return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
 }
 
-static int tli_vk_add_away(tli_vk *b, const tli_vk_place *place) {
-    if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count, sizeof *b->away)) return 0;
-    b->away[b->away_count].place = *place;
-    b->away[b->away_count++].serial = b->serial;
-    return 1;
-}
-
-// Have room to note a passage; 0 = no memory. Unlike other commands none is recorded without its note, because
-// bytes that a queue does not own may not be used.
-static int tli_vk_reserve_passage(tli_vk *b, tli_vk_batch *batch) {
-    return tli_vk_reserve_note(b, batch, 2 * sizeof(VkBufferMemoryBarrier));
-}
-
-// Submit a copy between the tiers to the transfer queue at once, after all work that was enqueued so far.
-static tl_result tli_vk_transfer(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
-                                 const char *function) {
-    tli_vk_batch *batch;
-    tli_vk_place places[2];
-    tl_result result = tli_vk_open(b, function);
-    if (!result) result = tli_vk_flush(b, function);
+// Copy between the tiers on a link, after all work that was enqueued so far. That is submitted, so that the copy
+// can begin; the copy itself is handed over before the next commands are recorded.
+static tl_result tli_vk_transfer_by_link(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
+                                         const char *function) {
+    int32_t link = b->link_count > 1 && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE, i;
+    tli_vk_needs needs = { { 0, 0 } };
+    tli_vk_transfer *transfer;
+    tl_result result = b->open || b->op_count ? tli_vk_submit_work(b, function) : TL_OK;
+    if (!result) result = tli_vk_take_transfer(b, function, &transfer);
+    for (i = 0; i < 2 && !result; i++)
+        if (!tli_vk_grow(b, &b->away, &b->away_capacity, b->away_count + i, sizeof *b->away))
+            result = tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
     if (result) return result;
-    batch = tli_vk_batch_of(b, b->serial);
-    result = tli_vk_record_transfer(b, batch, op, function);
-    if (!result) result = tli_vk_touch_place(b, &op->to, 1, function);  // for the list of writes
+    transfer->link = link;
+    transfer->value = b->links[link].made + 1;
+    transfer->after = b->serial - 1;
+    tli_vk_find_needs(b, &op->to, 1, &needs);
+    tli_vk_find_needs(b, &op->from, 0, &needs);
+    transfer->other_value = needs.values[1 - link];
+    transfer->serial = b->serial;
+    result = tli_vk_record_transfer(b, transfer, op, needs.values[link] != 0, function);
     if (result) return result;
-    if (!tli_vk_reserve_passage(b, batch) || !tli_vk_add_away(b, &op->to))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
-    if (!tli_vk_add_away(b, &op->from)) {
-        b->away_count--;
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copy");
-    }
-    places[0] = op->to;
-    places[1] = op->from;
-    if (b->desc.device.transfer_family != b->desc.device.queue_family)
-        tli_vk_record_passage(b, VK_NULL_HANDLE, places, 2, 1, 1);
-    batch->transfers = 1;
-    b->has_work = 1;
+    b->links[link].made++;
+    b->transfer_made++;
+    b->calls.copy_count++;
+    tli_vk_add_away(b, &op->to, transfer, 1);
+    tli_vk_add_away(b, &op->from, transfer, 0);
+    b->has_work = b->owes_batch = 1;
     if (b->lost_count) tli_vk_forget_lost(b, &op->to);
     b->chunks[op->to.chunk].last_use = b->chunks[op->from.chunk].last_use = b->serial;
     tli_vk_note_use(b, to, 1);
     tli_vk_note_use(b, from, 0);
-    return tli_vk_submit_work(b, function);
+    return TL_OK;
 }
 
-// Acquire the bytes of a place that the transfer queue owns. The batch that uses them waits for the copy, on
-// the device; work recorded so far is submitted first, so that it does not wait.
-static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const char *function) {
+// Let the batch that takes the next commands wait for the links, on the device. Work recorded so far is submitted
+// first, so that it does not wait.
+static tl_result tli_vk_wait_for_links(tli_vk *b, const tli_vk_needs *needs, const char *function) {
+    const uint64_t *waits = b->open == TLI_VK_OPEN ? tli_vk_batch_of(b, b->serial)->waits_for : NULL;
+    uint64_t *waits_for;
+    tl_result result = TL_OK;
     int32_t i;
-    for (i = b->away_count - 1; i >= 0; i--) {
-        tli_vk_away away = b->away[i];
-        tli_vk_batch *batch;
-        tl_result result;
-        if (!tli_vk_meet(&away.place, place)) continue;
-        if (b->has_work && tli_vk_batch_of(b, b->serial)->waits_for < away.serial &&
-            (result = tli_vk_submit_work(b, function)) != TL_OK)
-            return result;
-        result = tli_vk_open(b, function);
-        if (result) return result;
-        batch = tli_vk_batch_of(b, b->serial);
-        if (!tli_vk_reserve_passage(b, batch))
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the note of a passage");
-        if (batch->waits_for < away.serial) batch->waits_for = away.serial;
-        if (b->desc.device.transfer_family != b->desc.device.queue_family)
-            tli_vk_record_passage(b, VK_NULL_HANDLE, &away.place, 1, 0, 0);
-        b->has_work = 1;
-        b->away[i] = b->away[--b->away_count];
-    }
+    if (waits && waits[0] >= needs->values[0] && waits[1] >= needs->values[1]) return TL_OK;
+    if (!needs->values[0] && !needs->values[1]) return TL_OK;
+    if (b->open || b->op_count) result = tli_vk_submit_work(b, function);
+    if (!result) result = tli_vk_open(b, function);
+    if (result) return result;
+    b->has_work = 1;
+    waits_for = tli_vk_batch_of(b, b->serial)->waits_for;
+    for (i = 0; i < 2; i++) waits_for[i] = needs->values[i];
+    for (i = b->away_count - 1; i >= 0; i--)    // all work of the queue follows those from here on
+        if (b->away[i].value <= waits_for[b->away[i].link]) b->away[i] = b->away[--b->away_count];
     return TL_OK;
 }
 
@@ -652,15 +633,16 @@ static tl_result tli_vk_take_back(tli_vk *b, const tli_vk_place *place, const ch
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
     uint64_t bytes = op->kind == TLI_VK_OP_FILL ? op->to.bytes : op->from.bytes;
+    tli_vk_needs needs = { { 0, 0 } };
     tl_result result;
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
         return tli_vk_fail_stale(b, function, "range");
     if (b->open >= TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
-    if (b->away_count && (result = tli_vk_take_back(b, &op->to, function)) != TL_OK) return result;
-    if (b->away_count && op->kind != TLI_VK_OP_FILL &&
-        (result = tli_vk_take_back(b, &op->from, function)) != TL_OK)
-        return result;
-    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer(b, op, to, from, function);
+    if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer_by_link(b, op, to, from, function);
+    if (b->away_count) tli_vk_find_needs(b, &op->to, 1, &needs);
+    if (b->away_count && op->kind != TLI_VK_OP_FILL) tli_vk_find_needs(b, &op->from, 0, &needs);
+    result = tli_vk_wait_for_links(b, &needs, function);
+    if (result) return result;
     if (!b->records && b->calls.recorded_bytes && b->calls.recorded_bytes + bytes > b->desc.submit_bytes &&
         (result = tli_vk_submit_work(b, function)) != TL_OK)
         return result;
@@ -782,9 +764,10 @@ static tl_result tli_vk_fill(void *self, tl_range to, uint32_t word) {
     return result;
 }
 
-// Check the ranges of a kernel and acquire what the transfer queue owns of them; *bytes = their sum.
+// Check the ranges of a kernel and wait for their transfers, on the device; *bytes = their sum.
 static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int32_t count,
                                        const char *function, uint64_t *bytes) {
+    tli_vk_needs needs = { { 0, 0 } };
     tl_result result = TL_OK;
     int32_t i;
     *bytes = 0;
@@ -798,9 +781,9 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
         if (b->lost_count && tli_vk_is_lost(b, &place))
             return tli_vk_fail_stale(b, function, "range");
         *bytes += accesses[i].range.bytes;
-        if (b->away_count && (result = tli_vk_take_back(b, &place, function)) != TL_OK) return result;
+        if (b->away_count) tli_vk_find_needs(b, &place, accesses[i].writes, &needs);
     }
-    return TL_OK;
+    return tli_vk_wait_for_links(b, &needs, function);
 }
 
 static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {

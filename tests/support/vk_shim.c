@@ -168,9 +168,10 @@ enum {
 };
 enum { VKSHIM_POISON = 0xDB };  // fills handles of failed calls and shadow pages that were not invalidated
 
-// What a command does with a range, as queue families see it; TOUCH: the object is in use, nothing else.
+// What a command does with a range, as queue families see it; TOUCH: the object is in use, nothing else. SHADE_READ: a shader that
+// declares that it does not write there.
 typedef enum vkshim_use {
-    VKSHIM_TOUCH, VKSHIM_READ, VKSHIM_WRITE, VKSHIM_SHADE, VKSHIM_RELEASE, VKSHIM_ACQUIRE
+    VKSHIM_TOUCH, VKSHIM_READ, VKSHIM_WRITE, VKSHIM_SHADE, VKSHIM_SHADE_READ, VKSHIM_RELEASE, VKSHIM_ACQUIRE
 } vkshim_use;
 
 typedef struct vkshim_event {   // of a command buffer, in order
@@ -189,6 +190,9 @@ typedef struct vkshim_segment { // bytes of a buffer with the same history
     uint64_t release_begin, release_end;
     uint32_t queue;             // queue of the last use
     uint64_t serial;            // number of the submit to that queue
+    // of a buffer of all families: the last write, and the last read on each queue
+    uint32_t writer;
+    uint64_t written, read[VKSHIM_QUEUES];  // numbers of the submits; 0 = none
 } vkshim_segment;
 
 typedef struct vkshim_slot {    // a buffer in a descriptor set
@@ -217,6 +221,7 @@ typedef struct vkshim_object {
     uint32_t *words;
     size_t    word_count;
     uint32_t  storage_count;
+    uint32_t  read_only;        // of shaders and pipelines, and of command buffers the one bound: bit b = binding b
     uint64_t  shape;            // of layouts: hash of what they were made of
     vkshim_slot *slots;
     uint32_t  slot_count, slot_room;
@@ -561,9 +566,9 @@ static void vkshim_fake_memory(VkPhysicalDeviceMemoryProperties *m) {
 
 static void vkshim_fake_family(VkQueueFamilyProperties *p, uint32_t family) {
     const vkshim_config *c = &vkshim.config;
-    if (c->family_flags) p->queueFlags = c->family_flags;
-    if (c->transfer_family) p->queueCount = 1;
-    if (family) p->queueFlags = VK_QUEUE_TRANSFER_BIT;
+    if (c->family_count) p->queueCount = c->families[family].queue_count ? c->families[family].queue_count : 1;
+    if (c->family_count && c->families[family].flags) p->queueFlags = c->families[family].flags;
+    if (!family && c->family_flags) p->queueFlags = c->family_flags;
     if (c->timestamp_bits) p->timestampValidBits = c->timestamp_bits;
     if (c->no_timestamps) p->timestampValidBits = 0;
 }
@@ -639,6 +644,7 @@ static const char *vkshim_check_use(const vkshim_segment *g, const vkshim_event 
         if (is_foreign && vkshim.config.strict_ownership) return "written without an acquire";
         break;
     case VKSHIM_SHADE:
+    case VKSHIM_SHADE_READ:
         if (g->owning == VKSHIM_RELEASED)
             return "used by a shader after the release, without an acquire";
         if (is_foreign && vkshim.config.strict_ownership)
@@ -658,21 +664,45 @@ static const char *vkshim_check_use(const vkshim_segment *g, const vkshim_event 
     return is_ordered ? NULL : "used on two queues without a semaphore between";
 }
 
+// The same for a buffer of all families.
+static const char *vkshim_check_shared_use(const vkshim_segment *g, const vkshim_event *e,
+                                           const vkshim_submit *s) {
+    uint32_t own = s->queue->index, i;
+    int writes = e->use == VKSHIM_WRITE || e->use == VKSHIM_SHADE;
+    if (e->use == VKSHIM_RELEASE || e->use == VKSHIM_ACQUIRE) return "handed over, though all families own it";
+    if (g->written && g->writer != own && s->clock[g->writer] < g->written)
+        return "used while another queue may write it";
+    for (i = 0; i < VKSHIM_QUEUES && writes; i++)
+        if (i != own && s->clock[i] < g->read[i]) return "written while another queue may read it";
+    return NULL;
+}
+
+static void vkshim_note_shared_use(vkshim_segment *g, const vkshim_event *e, const vkshim_submit *s) {
+    uint32_t own = s->queue->index;
+    if (e->use == VKSHIM_WRITE || e->use == VKSHIM_SHADE) {
+        g->writer = own;
+        g->written = s->serial;
+    } else {
+        g->read[own] = s->serial;
+    }
+}
+
 static void vkshim_apply_event(const vkshim_event *e, const vkshim_submit *s) {
     vkshim_object *buffer = vkshim_find(VKSHIM_BUFFER, e->key);
     uint32_t i;
-    if (!buffer || buffer->is_concurrent || e->use == VKSHIM_TOUCH) return;
+    if (!buffer || e->use == VKSHIM_TOUCH) return;
     vkshim_split(buffer, e->begin);
     vkshim_split(buffer, e->end);
     for (i = 0; i < buffer->segment_count; i++) {
         vkshim_segment *g = &buffer->segments[i];
-        const char *rule =
-            g->begin >= e->begin && g->end <= e->end ? vkshim_check_use(g, e, s) : NULL;
+        const char *rule;
         if (g->begin < e->begin || g->end > e->end) continue;
+        rule = buffer->is_concurrent ? vkshim_check_shared_use(g, e, s) : vkshim_check_use(g, e, s);
         if (rule)
             vkshim_violate("vkQueueSubmit: family %u: bytes %llu to %llu of a buffer %s",
                            s->queue->family, (unsigned long long)g->begin,
                            (unsigned long long)g->end, rule);
+        if (buffer->is_concurrent) { vkshim_note_shared_use(g, e, s); continue; }
         g->owning = e->use == VKSHIM_RELEASE ? VKSHIM_RELEASED : VKSHIM_OWNED;
         g->family = s->queue->family;
         g->to = e->to;
@@ -818,7 +848,7 @@ static void vkshim_note_sent(vkshim_submit *s) {
         if (o->sent_value < s->signal_values[i]) o->sent_value = s->signal_values[i];
         vkshim_merge_clock(o->clock, s->clock);
     }
-    if (!vkshim.config.transfer_family) return;
+    if (!vkshim.config.family_count) return;
     for (i = 0; i < s->command_count; i++) {
         const vkshim_object *c = vkshim_find(VKSHIM_COMMANDS, VKSHIM_POINTER_KEY(s->commands[i]));
         for (j = 0; c && j < c->event_count; j++) vkshim_apply_event(&c->events[j], s);
@@ -1123,21 +1153,21 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceMemoryProperties2KHR(
     vkshim_leave(VK_SUCCESS);
 }
 
-// With transfer_family there are two families: the driver's first one, and the faked one.
+// Faked families have the other properties of the driver's first one.
 static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceQueueFamilyProperties(
         VkPhysicalDevice physical, uint32_t *count, VkQueueFamilyProperties *families) {
     VkQueueFamilyProperties first;
     uint32_t i, one = 1;
     vkshim_enter(VKSHIM_GetPhysicalDeviceQueueFamilyProperties);
-    if (!vkshim.config.transfer_family) {
+    if (!vkshim.config.family_count) {
         vkshim.real.GetPhysicalDeviceQueueFamilyProperties(physical, count, families);
     } else {
         vkshim.real.GetPhysicalDeviceQueueFamilyProperties(physical, &one, &first);
-        if (!families || *count > 2) *count = 2;
+        if (!families || *count > vkshim.config.family_count) *count = vkshim.config.family_count;
         for (i = 0; families && i < *count; i++) families[i] = first;
     }
     for (i = 0; families && i < *count; i++)
-        vkshim_fake_family(&families[i], vkshim.config.transfer_family ? i : 0);
+        vkshim_fake_family(&families[i], vkshim.config.family_count ? i : 0);
     vkshim_leave(VK_SUCCESS);
 }
 
@@ -1145,17 +1175,16 @@ static void vkshim_families2(PFN_vkGetPhysicalDeviceQueueFamilyProperties2 real,
                              VkPhysicalDevice physical, uint32_t *count,
                              VkQueueFamilyProperties2 *families) {
     uint32_t i, one = 1;
-    if (!vkshim.config.transfer_family) {
+    if (!vkshim.config.family_count) {
         real(physical, count, families);
     } else {
-        if (!families || *count > 2) *count = 2;
+        if (!families || *count > vkshim.config.family_count) *count = vkshim.config.family_count;
         if (families && *count) real(physical, &one, families);
-        if (families && *count == 2)
-            families[1].queueFamilyProperties = families[0].queueFamilyProperties;
+        for (i = 1; families && i < *count; i++)
+            families[i].queueFamilyProperties = families[0].queueFamilyProperties;
     }
     for (i = 0; families && i < *count; i++)
-        vkshim_fake_family(&families[i].queueFamilyProperties,
-                           vkshim.config.transfer_family ? i : 0);
+        vkshim_fake_family(&families[i].queueFamilyProperties, vkshim.config.family_count ? i : 0);
 }
 
 static VKAPI_ATTR void VKAPI_CALL vkshim_GetPhysicalDeviceQueueFamilyProperties2(
@@ -1212,6 +1241,10 @@ static VkResult vkshim_real_extensions(VkPhysicalDevice physical, VkDeviceCreate
     return result;
 }
 
+static uint32_t vkshim_queues_of(uint32_t family) {
+    return vkshim.config.families[family].queue_count ? vkshim.config.families[family].queue_count : 1;
+}
+
 static VkResult vkshim_create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo *info,
                                      const VkAllocationCallbacks *callbacks, VkDevice *device) {
     VkDeviceCreateInfo real = *info;
@@ -1226,14 +1259,14 @@ static VkResult vkshim_create_device(VkPhysicalDevice physical, const VkDeviceCr
         result = VK_ERROR_FEATURE_NOT_PRESENT;
     for (i = 0; i < info->queueCreateInfoCount; i++) {
         const VkDeviceQueueCreateInfo *q = &info->pQueueCreateInfos[i];
-        if (vkshim.config.transfer_family && (q->queueFamilyIndex > 1 || q->queueCount != 1))
-            vkshim_violate(
-                "vkCreateDevice: pQueueCreateInfos: there are two families of one queue");
+        if (vkshim.config.family_count && (q->queueFamilyIndex >= vkshim.config.family_count ||
+            q->queueCount > vkshim_queues_of(q->queueFamilyIndex)))
+            vkshim_violate("vkCreateDevice: pQueueCreateInfos: there are fewer families, or queues of one");
         if (families & (1u << (q->queueFamilyIndex & 31)))
             vkshim_violate("vkCreateDevice: pQueueCreateInfos: a family is listed twice");
         families |= 1u << (q->queueFamilyIndex & 31);
     }
-    if (vkshim.config.transfer_family) {
+    if (vkshim.config.family_count) {
         memset(&queue, 0, sizeof queue);
         queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
         queue.queueCount = 1;
@@ -1328,15 +1361,16 @@ static vkshim_object *vkshim_find_queue(VkDevice device, uint32_t family, uint32
     return NULL;
 }
 
-// The queue of the faked family is a handle that only the shim understands.
+// The queues of faked families, but the first, are handles that only the shim understands.
 static vkshim_object *vkshim_make_queue(VkDevice device, uint32_t family, uint32_t index) {
     uint32_t i = 0;
     VkQueue real, handle;
     vkshim_object *o;
     while (i < VKSHIM_QUEUES && vkshim_guards[i].queue) i++;
     if (i == VKSHIM_QUEUES) { fputs("vk_shim: more queues than it follows\n", stderr); abort(); }
-    vkshim.real.GetDeviceQueue(device, vkshim.config.transfer_family ? 0 : family, index, &real);
-    handle = vkshim.config.transfer_family && family ? (VkQueue)(void *)&vkshim_guards[i] : real;
+    vkshim.real.GetDeviceQueue(device, vkshim.config.family_count ? 0 : family,
+                               vkshim.config.family_count ? 0 : index, &real);
+    handle = vkshim.config.family_count && (family || index) ? (VkQueue)(void *)&vkshim_guards[i] : real;
     vkshim_guards[i].queue = handle;
     vkshim_guards[i].device = device;
     vkshim_guards[i].users = 0;
@@ -1631,7 +1665,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_CreateBuffer(VkDevice device,
     VkResult result = vkshim_enter(VKSHIM_CreateBuffer);
     VkBufferCreateInfo real = *info;
     vkshim_object *o;
-    if (vkshim.config.transfer_family) {
+    if (vkshim.config.family_count) {
         real.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
         real.queueFamilyIndexCount = 0;
     }
@@ -1725,9 +1759,48 @@ static VKAPI_ATTR VkResult VKAPI_CALL vkshim_BindBufferMemory(VkDevice device, V
         return vkshim_leave(result); \
     }
 
+// The next instruction of a kind in a shader, from the word *at on; NULL = there is none.
+static const uint32_t *vkshim_next_instruction(const vkshim_object *shader, uint32_t op, size_t *at) {
+    while (*at < shader->word_count) {
+        const uint32_t *w = &shader->words[*at];
+        if (!(w[0] >> 16)) return NULL;
+        *at += w[0] >> 16;
+        if ((w[0] & 0xFFFFu) == op) return w;
+    }
+    return NULL;
+}
+
+// Whether an id, or a member of the structure that it is, is declared as not written (SPIR-V: OpDecorate 71, OpMemberDecorate 72,
+// NonWritable 24).
+static int vkshim_is_not_written(const vkshim_object *shader, uint32_t id) {
+    const uint32_t *w;
+    size_t at = 5;
+    while ((w = vkshim_next_instruction(shader, 71, &at)) != NULL) if (w[1] == id && w[2] == 24) return 1;
+    at = 5;
+    while ((w = vkshim_next_instruction(shader, 72, &at)) != NULL) if (w[1] == id && w[3] == 24) return 1;
+    return 0;
+}
+
+// The bindings that a shader does not write: by its variables (59), whose types are pointers (32) to structures.
+static uint32_t vkshim_read_only_bindings(const vkshim_object *shader) {
+    const uint32_t *w, *v, *p;
+    size_t at = 5, from;
+    uint32_t bindings = 0;
+    while ((w = vkshim_next_instruction(shader, 71, &at)) != NULL) {
+        if (w[2] != 33 || w[3] > 31) continue;  // Binding
+        from = 5;
+        while ((v = vkshim_next_instruction(shader, 59, &from)) != NULL && v[2] != w[1]) {}
+        from = 5;
+        while (v && (p = vkshim_next_instruction(shader, 32, &from)) != NULL && p[1] != v[1]) {}
+        if (v && (vkshim_is_not_written(shader, v[2]) || (p && vkshim_is_not_written(shader, p[3])))) bindings |= 1u << w[3];
+    }
+    return bindings;
+}
+
 static void vkshim_note_shader(vkshim_object *o, const VkShaderModuleCreateInfo *info) {
     o->word_count = info->codeSize / 4;
     o->words = (uint32_t *)vkshim_duplicate(info->pCode, info->codeSize);
+    o->read_only = vkshim_read_only_bindings(o);
 }
 
 static int vkshim_is_storage(VkDescriptorType type) {
@@ -1952,10 +2025,12 @@ vkshim_CreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_t c
     memset(pipelines, 0, count * sizeof *pipelines);
     for (i = 0; !result && i < count; i++)
         result = vkshim_make_pipeline(device, cache, &infos[i], callbacks, &pipelines[i]);
-    for (i = 0; i < count; i++)
-        if (pipelines[i])
-            vkshim_track(VKSHIM_PIPELINE, VKSHIM_KEY(pipelines[i]), VKSHIM_POINTER_KEY(device),
-                         callbacks != NULL);
+    for (i = 0; i < count; i++) {
+        const vkshim_object *shader = vkshim_find(VKSHIM_SHADER, VKSHIM_KEY(infos[i].stage.module));
+        if (!pipelines[i]) continue;
+        vkshim_track(VKSHIM_PIPELINE, VKSHIM_KEY(pipelines[i]), VKSHIM_POINTER_KEY(device), callbacks != NULL)
+            ->read_only = shader ? shader->read_only : 0;
+    }
     return vkshim_leave(result);
 }
 
@@ -2113,9 +2188,9 @@ vkshim_CreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo *info,
                          const VkAllocationCallbacks *callbacks, VkCommandPool *pool) {
     VkResult result = vkshim_enter(VKSHIM_CreateCommandPool);
     VkCommandPoolCreateInfo real = *info;
-    if (vkshim.config.transfer_family) {
-        if (info->queueFamilyIndex > 1)
-            vkshim_violate("vkCreateCommandPool: queueFamilyIndex: there are two families");
+    if (vkshim.config.family_count) {
+        if (info->queueFamilyIndex >= vkshim.config.family_count)
+            vkshim_violate("vkCreateCommandPool: queueFamilyIndex: there is no such family");
         real.queueFamilyIndex = 0;
     }
     if (!result) result = vkshim.real.CreateCommandPool(device, &real, callbacks, pool);
@@ -2247,24 +2322,28 @@ static vkshim_object *vkshim_start_command(vkshim_function function, VkCommandBu
     return o;
 }
 
+static int vkshim_is_transfer_family(uint32_t family) {
+    return family && family < vkshim.config.family_count &&
+           !(vkshim.config.families[family].flags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT));
+}
+
 static int vkshim_is_transfer_only(const vkshim_object *commands) {
-    return vkshim.config.transfer_family && commands->family == 1;
+    return vkshim_is_transfer_family(commands->family);
 }
 
 static void vkshim_need_compute(vkshim_function function, const vkshim_object *commands) {
     if (commands && vkshim_is_transfer_only(commands))
-        vkshim_violate("%s: family 1 does transfers only", vkshim_function_names[function]);
+        vkshim_violate("%s: family %u does transfers only", vkshim_function_names[function], commands->family);
 }
 
-static void vkshim_need_stages(vkshim_function function, int is_transfer_only,
-                               VkPipelineStageFlags stages) {
+static void vkshim_need_stages(vkshim_function function, uint32_t family, VkPipelineStageFlags stages) {
     const VkPipelineStageFlags all =
         VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT |
         VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT | VK_PIPELINE_STAGE_HOST_BIT |
         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-    if (is_transfer_only && (stages & ~all))
-        vkshim_violate("%s: stages 0x%x: family 1 does transfers only",
-                       vkshim_function_names[function], stages & ~all);
+    if (vkshim_is_transfer_family(family) && (stages & ~all))
+        vkshim_violate("%s: stages 0x%x: family %u does transfers only",
+                       vkshim_function_names[function], stages & ~all, family);
 }
 
 static uint64_t vkshim_buffer_end(uint64_t key, uint64_t offset, uint64_t size) {
@@ -2289,9 +2368,9 @@ static void vkshim_add_range(vkshim_function function, vkshim_object *commands, 
 static void vkshim_note_barrier(vkshim_object *commands, VkBufferMemoryBarrier *barrier) {
     uint32_t from = barrier->srcQueueFamilyIndex, to = barrier->dstQueueFamilyIndex;
     vkshim_use use = VKSHIM_TOUCH;
-    int moves = vkshim.config.transfer_family && from != to;
-    if (moves && (from > 1 || to > 1))
-        vkshim_violate("vkCmdPipelineBarrier: families %u, %u: there are two", from, to);
+    int moves = vkshim.config.family_count && from != to;
+    if (moves && (from >= vkshim.config.family_count || to >= vkshim.config.family_count))
+        vkshim_violate("vkCmdPipelineBarrier: families %u, %u: there are %u", from, to, vkshim.config.family_count);
     if (moves && commands && commands->family != from && commands->family != to)
         vkshim_violate("vkCmdPipelineBarrier: families %u, %u: recorded for family %u", from, to,
                        commands->family);
@@ -2302,7 +2381,7 @@ static void vkshim_note_barrier(vkshim_object *commands, VkBufferMemoryBarrier *
         commands->events[commands->event_count - 1].from = from;
         commands->events[commands->event_count - 1].to = to;
     }
-    if (vkshim.config.transfer_family)
+    if (vkshim.config.family_count)
         barrier->srcQueueFamilyIndex = barrier->dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
 }
 
@@ -2315,7 +2394,7 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdPipelineBarrier(
     VkBufferMemoryBarrier *real =
         (VkBufferMemoryBarrier *)vkshim_duplicate(buffers, buffer_count * sizeof *buffers);
     uint32_t i;
-    if (o) vkshim_need_stages(VKSHIM_CmdPipelineBarrier, vkshim_is_transfer_only(o), from | to);
+    if (o) vkshim_need_stages(VKSHIM_CmdPipelineBarrier, o->family, from | to);
     for (i = 0; i < buffer_count; i++) vkshim_note_barrier(o, &real[i]);
     vkshim.real.CmdPipelineBarrier(commands, from, to, flags, memory_count, memory, buffer_count,
                                    real, image_count, images);
@@ -2366,9 +2445,13 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdBindPipeline(VkCommandBuffer command
                                                          VkPipelineBindPoint point,
                                                          VkPipeline pipeline) {
     vkshim_object *o = vkshim_start_command(VKSHIM_CmdBindPipeline, commands);
+    const vkshim_object *bound;
     vkshim_need_compute(VKSHIM_CmdBindPipeline, o);
-    if (o && vkshim_need(VKSHIM_CmdBindPipeline, VKSHIM_PIPELINE, VKSHIM_KEY(pipeline)))
+    bound = o ? vkshim_need(VKSHIM_CmdBindPipeline, VKSHIM_PIPELINE, VKSHIM_KEY(pipeline)) : NULL;
+    if (bound) {
         vkshim_add_event(o, VKSHIM_TOUCH, VKSHIM_KEY(pipeline));
+        o->read_only = bound->read_only;
+    }
     vkshim.real.CmdBindPipeline(commands, point, pipeline);
     vkshim_leave(VK_SUCCESS);
 }
@@ -2420,7 +2503,8 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdDispatch(VkCommandBuffer commands, u
     for (i = 0; o && i < VKSHIM_BOUND_SETS; i++) {
         const vkshim_object *set = vkshim_find(VKSHIM_DESCRIPTOR_SET, o->bound_sets[i]);
         for (j = 0; set && j < set->slot_count; j++) {
-            vkshim_event *e = vkshim_add_event(o, VKSHIM_SHADE, set->slots[j].buffer);
+            int reads = set->slots[j].binding < 32 && o->read_only >> set->slots[j].binding & 1;
+            vkshim_event *e = vkshim_add_event(o, reads ? VKSHIM_SHADE_READ : VKSHIM_SHADE, set->slots[j].buffer);
             e->begin = set->slots[j].begin;
             e->end = set->slots[j].end;
         }
@@ -2447,7 +2531,7 @@ static VKAPI_ATTR void VKAPI_CALL vkshim_CmdWriteTimestamp(VkCommandBuffer comma
     if (vkshim.config.no_timestamps)
         vkshim_violate("vkCmdWriteTimestamp: the family has no timestamps");
     if (o) vkshim_add_event(o, VKSHIM_TOUCH, VKSHIM_KEY(pool));
-    if (o) vkshim_need_stages(VKSHIM_CmdWriteTimestamp, vkshim_is_transfer_only(o), stage);
+    if (o) vkshim_need_stages(VKSHIM_CmdWriteTimestamp, o->family, stage);
     vkshim.real.CmdWriteTimestamp(commands, stage, pool, query);
     vkshim_leave(VK_SUCCESS);
 }
@@ -2476,8 +2560,7 @@ static void vkshim_check_commands(const VkSubmitInfo *info, const vkshim_object 
     }
     for (i = 0; i < info->waitSemaphoreCount; i++) {
         vkshim_need(VKSHIM_QueueSubmit, VKSHIM_SEMAPHORE, VKSHIM_KEY(info->pWaitSemaphores[i]));
-        vkshim_need_stages(VKSHIM_QueueSubmit, vkshim.config.transfer_family && queue->family == 1,
-                           info->pWaitDstStageMask[i]);
+        vkshim_need_stages(VKSHIM_QueueSubmit, queue->family, info->pWaitDstStageMask[i]);
     }
     for (i = 0; i < info->signalSemaphoreCount; i++)
         vkshim_need(VKSHIM_QueueSubmit, VKSHIM_SEMAPHORE, VKSHIM_KEY(info->pSignalSemaphores[i]));
@@ -3056,11 +3139,24 @@ void vkshim_default(vkshim_config *config, vkshim_machine machine) {
 static void vkshim_set_config(const vkshim_config *config) {
     if (config) vkshim.config = *config;
     else memset(&vkshim.config, 0, sizeof vkshim.config);
+    if (vkshim.config.transfer_family && !vkshim.config.family_count) {
+        vkshim.config.family_count = 2;
+        vkshim.config.families[1].flags = VK_QUEUE_TRANSFER_BIT;
+    }
     memset(vkshim.calls_now, 0, sizeof vkshim.calls_now);
     vkshim.fallible_now = vkshim.submits_now = vkshim.waits_now = vkshim.polls_now = 0;
     pthread_mutex_lock(&vkshim_guard_mutex);
     vkshim_guard_yields = vkshim.config.queue_yields;
     pthread_mutex_unlock(&vkshim_guard_mutex);
+}
+
+void vkshim_add_engines(vkshim_config *config) {
+    static const vkshim_family families[] = {
+        { 0, 1 }, { VK_QUEUE_TRANSFER_BIT | VK_QUEUE_SPARSE_BINDING_BIT, 2 }, { VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT, 1 },
+        { VK_QUEUE_TRANSFER_BIT | 0x20, 1 }, { VK_QUEUE_TRANSFER_BIT | 0x40, 1 },
+    };
+    config->family_count = VKSHIM_COUNT_OF(families);
+    memcpy(config->families, families, sizeof families);
 }
 
 void vkshim_reset(const vkshim_config *config) {

@@ -56,6 +56,14 @@ extern "C" {
 typedef enum vkshim_kind { VKSHIM_KINDS(VKSHIM_ENUM) VKSHIM_KIND_COUNT } vkshim_kind;
 #undef VKSHIM_ENUM
 
+enum { VKSHIM_FAMILIES = 6 };
+
+// A faked family of queues. All are served by the driver's first queue, in the order of submits.
+typedef struct vkshim_family {
+    VkQueueFlags flags;                    // 0 = those of the driver's first family
+    uint32_t     queue_count;              // 0 = 1
+} vkshim_family;
+
 // What to fake. All zero: the real machine, with the rules checked.
 typedef struct vkshim_config {
     // memory: faked types, all backed by the driver's host-visible coherent type; type_count 0 = the real ones
@@ -94,9 +102,12 @@ typedef struct vkshim_config {
     const char *const *hidden_extensions;  // [hidden_count] extensions that the device does not list
     uint32_t hidden_count;
 
-    // queues: a range used on the other family needs a release, a semaphore and an acquire
+    // queues: a range used on another family needs a release, a semaphore and an acquire; in a buffer that all
+    // families own, a semaphore between uses of which one writes
     VkQueueFlags family_flags;             // of family 0; 0 = the real ones
-    int32_t  transfer_family;              // 1 = family 1 has one queue, for transfers only
+    int32_t  transfer_family;              // 1 = family 1 has one queue, for transfers only: short for families
+    uint32_t family_count;                 // 0 = the real families, or those of transfer_family
+    vkshim_family families[VKSHIM_FAMILIES];
     int32_t  strict_ownership;             // 1 = also for ranges whose old bytes are not read
     uint32_t queue_yields;                 // yields of each queue call, so that overlapping use is noticed
 
@@ -149,6 +160,10 @@ typedef enum vkshim_machine { VKSHIM_MACHINES(VKSHIM_ENUM) VKSHIM_MACHINE_COUNT 
 
 // Fill a config with zeros and the memory of a machine.
 void vkshim_default(vkshim_config *config, vkshim_machine machine);
+
+// Fake the queue families of a discrete GPU: one for everything, one of two queues for transfers, one that computes, one each that
+// decodes and encodes video, which transfer as well.
+void vkshim_add_engines(vkshim_config *config);
 
 // Forget all counts, failures and objects and use this config; NULL = all zero. No device may exist. The
 // strings and lists of the config must stay valid while it is used.

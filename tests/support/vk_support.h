@@ -79,6 +79,7 @@ typedef struct vkt {
     tl_vk_device  device;        // ready for tl_vk_backend_desc.device
     vkt_functions vk;
     VkQueue       queue;         // also where a test clears device.queue for record mode
+    uint32_t      transfer_count;  // queues of the family for transfers
     VkPhysicalDeviceProperties       properties;
     VkPhysicalDeviceMemoryProperties memory;
     int           has_validation;
@@ -338,9 +339,12 @@ static inline void vkt_pick_device(const vkt_desc *desc, vkt *v, uint32_t *famil
     }
     vkt_must(found, "no device has a queue that computes");
     v->device.transfer_family = v->device.queue_family;
-    for (f = 0; f < *family_count && desc->enable_transfer; f++)
-        if (f != v->device.queue_family && (families[f].queueFlags & VK_QUEUE_TRANSFER_BIT))
+    for (f = *family_count; f-- > 0 && desc->enable_transfer;)
+        if (f != v->device.queue_family && (families[f].queueFlags & VK_QUEUE_TRANSFER_BIT) &&
+            !(families[f].queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT | 0x60u))) {
             v->device.transfer_family = f;
+            v->transfer_count = families[f].queueCount;
+        }
     v->vk.GetPhysicalDeviceProperties(v->device.physical, &v->properties);
     v->vk.GetPhysicalDeviceMemoryProperties(v->device.physical, &v->memory);
     if (v->properties.apiVersion < v->device.api_version) v->device.api_version = v->properties.apiVersion;
@@ -380,7 +384,7 @@ static inline int vkt_has_timeline(const vkt *v) {
 }
 
 static inline void vkt_create_device(const vkt_desc *desc, vkt *v) {
-    static const float priority = 1.0f;
+    static const float priorities[2] = { 1.0f, 1.0f };
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline;
     VkPhysicalDeviceFeatures features;
     VkDeviceQueueCreateInfo queues[2];
@@ -393,7 +397,7 @@ static inline void vkt_create_device(const vkt_desc *desc, vkt *v) {
         queues[i].sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
         queues[i].queueFamilyIndex = i ? v->device.transfer_family : v->device.queue_family;
         queues[i].queueCount = 1;
-        queues[i].pQueuePriorities = &priority;
+        queues[i].pQueuePriorities = priorities;
     }
     memset(&timeline, 0, sizeof timeline);
     timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
@@ -408,6 +412,7 @@ static inline void vkt_create_device(const vkt_desc *desc, vkt *v) {
     memset(&info, 0, sizeof info);
     info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
     info.pNext = v->device.timeline_enabled ? &timeline : NULL;
+    queues[1].queueCount = v->transfer_count < 2 ? 1 : 2;
     info.queueCreateInfoCount = v->device.transfer_family != v->device.queue_family ? 2 : 1;
     info.pQueueCreateInfos = queues;
     info.enabledExtensionCount = v->device.extension_count;
@@ -441,6 +446,8 @@ static inline void vkt_open(const vkt_desc *desc, vkt *v) {
     v->device.queue = v->queue;
     if (v->device.transfer_family != v->device.queue_family)
         v->vk.GetDeviceQueue(v->device.device, v->device.transfer_family, 0, &v->device.transfer_queue);
+    if (v->transfer_count > 1)
+        v->vk.GetDeviceQueue(v->device.device, v->device.transfer_family, 1, &v->device.upload_queue);
     memset(&pool, 0, sizeof pool);
     pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     pool.queueFamilyIndex = v->device.queue_family;
