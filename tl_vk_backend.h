@@ -3642,7 +3642,7 @@ static tl_result tli_vk_transfer_by_link(tli_vk *b, const tli_vk_op *op, uint64_
                                          const char *function) {
     int32_t link = b->link_count > 1 && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE, i;
     tli_vk_needs needs = { { 0, 0 } };
-    tli_vk_transfer *transfer;
+    tli_vk_transfer *transfer = NULL;
     tl_result result = b->open || b->op_count ? tli_vk_submit_work(b, function) : TL_OK;
     if (!result) result = tli_vk_take_transfer(b, function, &transfer);
     for (i = 0; i < 2 && !result; i++)
