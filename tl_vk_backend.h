@@ -210,7 +210,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t staging_bytes;      // 0 = 4 MiB. With a queue a larger range goes through it in pieces, by way of
                                  // memory of the env; in record mode it gets a buffer of its own. Both are kept
     uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
-    int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4, with a transfer queue 16
+    int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4 frames, or with a queue as many
+                                 // submits as a step makes, up to 256, so that the host waits for none of them
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
     uint32_t time_count;         // timestamp slots for tl_vk_record_time
     tl_vk_copy_path copy_path;   // device to device; 0 = command; tl_vk_measure_copies finds the better one
@@ -1224,6 +1225,7 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 #define TLI_VK_BINDINGS 16         // most buffers of one kernel
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
+#define TLI_VK_MOST_BATCHES 256    // to which the ring of batches grows
 #define TLI_VK_TRANSFERS 16        // entries of the ring of transfers at first,
 #define TLI_VK_MOST_TRANSFERS 1024 // and at most
 #define TLI_VK_SENT_AT_ONCE 16     // most transfers in one call of vkQueueSubmit
@@ -1449,6 +1451,7 @@ typedef struct tli_vk {
     uint64_t alignment, range_bytes;  // range_bytes: most of one descriptor; longer operations are split
     uint32_t time_bits;
     int32_t  records, has_budget, lost;
+    int32_t  grows;                   // 1 = the ring of batches becomes larger where it is full
 
     tl_backend_counters counters;
     tl_vk_counters calls;
@@ -3038,6 +3041,66 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
+static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch, const char *function) {
+    VkFenceCreateInfo fence;
+    VkResult result;
+    tl_result code;
+    batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
+    if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+    batch->write_capacity = TLI_VK_WRITES;
+    if (b->records) return TL_OK;
+    batch->noted = (uint64_t *)tl_add_memory(b->env, TLI_VK_NOTED * sizeof *batch->noted);
+    if (!batch->noted) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+    batch->noted_capacity = TLI_VK_NOTED;
+    code = tli_vk_make_commands(b, b->desc.device.queue_family, &batch->pool, &batch->commands, function);
+    if (code || b->timeline) return code;
+    memset(&fence, 0, sizeof fence);
+    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+    result = (b->vk.vkCreateFence)(b->device, &fence, b->callbacks, &batch->fence);
+    if (result) batch->fence = VK_NULL_HANDLE;
+    return result ? tli_vk_fail_result(b, function, "vkCreateFence", result) : TL_OK;
+}
+
+static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
+    int32_t i;
+    for (i = 0; i < batch->set_count; i++)
+        (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
+    if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
+    if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
+    tl_free_memory(b->env, batch->sets);
+    tl_free_memory(b->env, batch->writes);
+    tl_free_memory(b->env, batch->noted);
+}
+
+// Make the ring of batches, all of which are under way, twice as large. Where that fails it stays as it is.
+static void tli_vk_grow_batches(tli_vk *b) {
+    int32_t was = b->desc.batch_count, larger = 2 * was, i;
+    tl_env *env = b->env;
+    tli_vk_batch *batches;
+    tl_result result = TL_OK;
+    uint64_t serial;
+    if (!b->grows || larger > TLI_VK_MOST_BATCHES) return;
+    b->env = &b->quiet;     // to wait instead is no error
+    batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)larger * sizeof *batches);
+    if (batches) {
+        for (serial = b->serial - (uint64_t)was; serial < b->serial; serial++)
+            batches[serial % (uint64_t)larger] = *tli_vk_batch_of(b, serial);
+        for (i = 0; i < larger && !result; i++)
+            if (!batches[i].serial) result = tli_vk_make_batch(b, &batches[i], "");
+        for (i = 0; i < larger && result; i++)
+            if (!batches[i].serial) tli_vk_free_batch(b, &batches[i]);
+    }
+    if (batches && !result) {
+        tl_free_memory(b->env, b->batches);
+        b->batches = batches;
+        b->desc.batch_count = larger;
+        b->calls.host_alloc_count++;
+    } else {
+        tl_free_memory(b->env, batches);
+    }
+    b->env = env;
+}
+
 // Have a command buffer that is recording. In record mode only the caller can open one.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
     tli_vk_batch *batch;
@@ -3049,6 +3112,8 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
     if ((code = tli_vk_send_transfers(b, function)) != TL_OK) return code;
     batch = tli_vk_batch_of(b, b->serial);
     if (batch->serial > b->computed && (code = tli_vk_look(b, function)) != TL_OK) return code;
+    if (batch->serial > b->computed) tli_vk_grow_batches(b);
+    batch = tli_vk_batch_of(b, b->serial);
     if (batch->serial > b->computed && (code = tli_vk_wait_batch(b, batch->serial, 0, function)) != TL_OK)
         return code;
     if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;
@@ -4692,19 +4757,6 @@ static void tli_vk_fill_chunk_bytes(tli_vk *b) {
     b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
 }
 
-static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
-    VkFenceCreateInfo fence;
-    VkResult result;
-    tl_result code = tli_vk_make_commands(b, b->desc.device.queue_family, &batch->pool, &batch->commands,
-                                          "tl_vk_init_backend");
-    if (code || b->timeline) return code;
-    memset(&fence, 0, sizeof fence);
-    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-    result = (b->vk.vkCreateFence)(b->device, &fence, b->callbacks, &batch->fence);
-    if (result) batch->fence = VK_NULL_HANDLE;
-    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
-}
-
 // The timelines of the queue and of the links.
 static tl_result tli_vk_make_timelines(tli_vk *b) {
     VkSemaphoreTypeCreateInfo type;
@@ -4781,18 +4833,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-    for (i = 0; i < b->desc.batch_count && !result; i++) {  // now, so that recording does not allocate
-        tli_vk_batch *batch = &b->batches[i];
-        batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
-        if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-        batch->write_capacity = TLI_VK_WRITES;
-        if (b->records) continue;
-        batch->noted = (uint64_t *)tl_add_memory(b->env, TLI_VK_NOTED * sizeof *batch->noted);
-        if (!batch->noted) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-        batch->noted_capacity = TLI_VK_NOTED;
-    }
-    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
-        result = tli_vk_make_batch(b, &b->batches[i]);
+    for (i = 0; i < b->desc.batch_count && !result; i++)    // now, so that recording does not allocate
+        result = tli_vk_make_batch(b, &b->batches[i], function);
     if (!result) result = tli_vk_make_times(b);
     if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
@@ -4837,6 +4879,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->serial = 1;
     b->all_touched = 1;
     b->staging = TLI_VK_CHUNK_NONE;
+    b->grows = !b->records && !desc->batch_count;
     tli_vk_fill_defaults(&b->desc);
     result = tli_vk_load(env, &b->desc.device, &b->vk);
     if (result) {  // nothing was made, and no function can be called
@@ -4859,17 +4902,6 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         if (env) env->error = error;
     }
     return result;
-}
-
-static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
-    int32_t i;
-    for (i = 0; i < batch->set_count; i++)
-        (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
-    if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
-    if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
-    tl_free_memory(b->env, batch->sets);
-    tl_free_memory(b->env, batch->writes);
-    tl_free_memory(b->env, batch->noted);
 }
 
 // Refuse to free what runs, managers or pointers of the caller still need. The device may still read what

@@ -298,6 +298,66 @@ static tl_result tli_vk_hand_over(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
+static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch, const char *function) {
+    VkFenceCreateInfo fence;
+    VkResult result;
+    tl_result code;
+    batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
+    if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+    batch->write_capacity = TLI_VK_WRITES;
+    if (b->records) return TL_OK;
+    batch->noted = (uint64_t *)tl_add_memory(b->env, TLI_VK_NOTED * sizeof *batch->noted);
+    if (!batch->noted) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
+    batch->noted_capacity = TLI_VK_NOTED;
+    code = tli_vk_make_commands(b, b->desc.device.queue_family, &batch->pool, &batch->commands, function);
+    if (code || b->timeline) return code;
+    memset(&fence, 0, sizeof fence);
+    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+    result = (b->vk.vkCreateFence)(b->device, &fence, b->callbacks, &batch->fence);
+    if (result) batch->fence = VK_NULL_HANDLE;
+    return result ? tli_vk_fail_result(b, function, "vkCreateFence", result) : TL_OK;
+}
+
+static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
+    int32_t i;
+    for (i = 0; i < batch->set_count; i++)
+        (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
+    if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
+    if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
+    tl_free_memory(b->env, batch->sets);
+    tl_free_memory(b->env, batch->writes);
+    tl_free_memory(b->env, batch->noted);
+}
+
+// Make the ring of batches, all of which are under way, twice as large. Where that fails it stays as it is.
+static void tli_vk_grow_batches(tli_vk *b) {
+    int32_t was = b->desc.batch_count, larger = 2 * was, i;
+    tl_env *env = b->env;
+    tli_vk_batch *batches;
+    tl_result result = TL_OK;
+    uint64_t serial;
+    if (!b->grows || larger > TLI_VK_MOST_BATCHES) return;
+    b->env = &b->quiet;     // to wait instead is no error
+    batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)larger * sizeof *batches);
+    if (batches) {
+        for (serial = b->serial - (uint64_t)was; serial < b->serial; serial++)
+            batches[serial % (uint64_t)larger] = *tli_vk_batch_of(b, serial);
+        for (i = 0; i < larger && !result; i++)
+            if (!batches[i].serial) result = tli_vk_make_batch(b, &batches[i], "");
+        for (i = 0; i < larger && result; i++)
+            if (!batches[i].serial) tli_vk_free_batch(b, &batches[i]);
+    }
+    if (batches && !result) {
+        tl_free_memory(b->env, b->batches);
+        b->batches = batches;
+        b->desc.batch_count = larger;
+        b->calls.host_alloc_count++;
+    } else {
+        tl_free_memory(b->env, batches);
+    }
+    b->env = env;
+}
+
 // Have a command buffer that is recording. In record mode only the caller can open one.
 static tl_result tli_vk_open(tli_vk *b, const char *function) {
     tli_vk_batch *batch;
@@ -309,6 +369,8 @@ static tl_result tli_vk_open(tli_vk *b, const char *function) {
     if ((code = tli_vk_send_transfers(b, function)) != TL_OK) return code;
     batch = tli_vk_batch_of(b, b->serial);
     if (batch->serial > b->computed && (code = tli_vk_look(b, function)) != TL_OK) return code;
+    if (batch->serial > b->computed) tli_vk_grow_batches(b);
+    batch = tli_vk_batch_of(b, b->serial);
     if (batch->serial > b->computed && (code = tli_vk_wait_batch(b, batch->serial, 0, function)) != TL_OK)
         return code;
     if ((code = tli_vk_reset_batch(b, batch, function)) != TL_OK) return code;

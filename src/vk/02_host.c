@@ -741,19 +741,6 @@ static void tli_vk_fill_chunk_bytes(tli_vk *b) {
     b->desc.staging_bytes = tli_vk_align(b->desc.staging_bytes, b->alignment);
 }
 
-static tl_result tli_vk_make_batch(tli_vk *b, tli_vk_batch *batch) {
-    VkFenceCreateInfo fence;
-    VkResult result;
-    tl_result code = tli_vk_make_commands(b, b->desc.device.queue_family, &batch->pool, &batch->commands,
-                                          "tl_vk_init_backend");
-    if (code || b->timeline) return code;
-    memset(&fence, 0, sizeof fence);
-    fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-    result = (b->vk.vkCreateFence)(b->device, &fence, b->callbacks, &batch->fence);
-    if (result) batch->fence = VK_NULL_HANDLE;
-    return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateFence", result) : TL_OK;
-}
-
 // The timelines of the queue and of the links.
 static tl_result tli_vk_make_timelines(tli_vk *b) {
     VkSemaphoreTypeCreateInfo type;
@@ -830,18 +817,8 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     int32_t i;
     b->batches = (tli_vk_batch *)tl_add_memory(b->env, (size_t)b->desc.batch_count * sizeof *b->batches);
     if (!b->batches) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-    for (i = 0; i < b->desc.batch_count && !result; i++) {  // now, so that recording does not allocate
-        tli_vk_batch *batch = &b->batches[i];
-        batch->writes = (tli_vk_place *)tl_add_memory(b->env, TLI_VK_WRITES * sizeof *batch->writes);
-        if (!batch->writes) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-        batch->write_capacity = TLI_VK_WRITES;
-        if (b->records) continue;
-        batch->noted = (uint64_t *)tl_add_memory(b->env, TLI_VK_NOTED * sizeof *batch->noted);
-        if (!batch->noted) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the batches");
-        batch->noted_capacity = TLI_VK_NOTED;
-    }
-    for (i = 0; i < b->desc.batch_count && !result && !b->records; i++)
-        result = tli_vk_make_batch(b, &b->batches[i]);
+    for (i = 0; i < b->desc.batch_count && !result; i++)    // now, so that recording does not allocate
+        result = tli_vk_make_batch(b, &b->batches[i], function);
     if (!result) result = tli_vk_make_times(b);
     if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
@@ -886,6 +863,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
     b->serial = 1;
     b->all_touched = 1;
     b->staging = TLI_VK_CHUNK_NONE;
+    b->grows = !b->records && !desc->batch_count;
     tli_vk_fill_defaults(&b->desc);
     result = tli_vk_load(env, &b->desc.device, &b->vk);
     if (result) {  // nothing was made, and no function can be called
@@ -908,17 +886,6 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         if (env) env->error = error;
     }
     return result;
-}
-
-static void tli_vk_free_batch(tli_vk *b, tli_vk_batch *batch) {
-    int32_t i;
-    for (i = 0; i < batch->set_count; i++)
-        (b->vk.vkDestroyDescriptorPool)(b->device, batch->sets[i].pool, b->callbacks);
-    if (batch->fence) (b->vk.vkDestroyFence)(b->device, batch->fence, b->callbacks);
-    if (batch->pool) (b->vk.vkDestroyCommandPool)(b->device, batch->pool, b->callbacks);
-    tl_free_memory(b->env, batch->sets);
-    tl_free_memory(b->env, batch->writes);
-    tl_free_memory(b->env, batch->noted);
 }
 
 // Refuse to free what runs, managers or pointers of the caller still need. The device may still read what

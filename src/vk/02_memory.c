@@ -28,6 +28,7 @@
 #define TLI_VK_BINDINGS 16         // most buffers of one kernel
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
+#define TLI_VK_MOST_BATCHES 256    // to which the ring of batches grows
 #define TLI_VK_TRANSFERS 16        // entries of the ring of transfers at first,
 #define TLI_VK_MOST_TRANSFERS 1024 // and at most
 #define TLI_VK_SENT_AT_ONCE 16     // most transfers in one call of vkQueueSubmit
@@ -253,6 +254,7 @@ typedef struct tli_vk {
     uint64_t alignment, range_bytes;  // range_bytes: most of one descriptor; longer operations are split
     uint32_t time_bits;
     int32_t  records, has_budget, lost;
+    int32_t  grows;                   // 1 = the ring of batches becomes larger where it is full
 
     tl_backend_counters counters;
     tl_vk_counters calls;
