@@ -712,6 +712,9 @@ typedef struct tl_device {
     uint64_t bytes_per_second;                 // device memory, read + write
     uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
     uint64_t link_latency_ns;                  // per copy
+    int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one for
+                                               // both, TL_COPIES_IN_TURN = none: they take turns with kernels
+    uint64_t wait_latency_ns;                  // no kernel runs for so long at a WAIT, or at several in a row
     uint64_t call_latency_ns;                  // per call of a kernel among others, beyond its work
     uint64_t codec_bytes_per_second;           // compress and expand, uncompressed side; 0 = no time
     uint64_t device_capacity_bytes;            // weights and all; 0 = not limited
@@ -720,6 +723,8 @@ typedef struct tl_device {
     uint64_t worker_count;                     // 0 = 1
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
+
+#define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
 #define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
 
@@ -6909,6 +6914,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NAME_MUST_BE_UNIQUE, "name: must be unique", "node, line") \
     X(FLOPS_PER_SECOND_MUST_BE_FINITE, "flops_per_second: must be finite and not negative", "") \
     X(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER, "alignment_bytes: must be 0 or a power of two", "") \
+    X(COPY_CHANNELS_MUST_BE, "copy_channels: must be 0, 1, 2 or TL_COPIES_IN_TURN", "") \
     X(SUPPORTED_MUST_NAME_KNOWN_PRECISIONS, "supported: must name known precisions only", "") \
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
@@ -10894,6 +10900,8 @@ TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
         if (!tli_is_amount(device->flops_per_second[i]))
             return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
                             TLI_RULE(FLOPS_PER_SECOND_MUST_BE_FINITE));
+    if (device->copy_channels < TL_COPIES_IN_TURN || device->copy_channels > 2)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE), TLI_RULE(COPY_CHANNELS_MUST_BE));
     if (alignment & (alignment - 1 + !alignment))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
                         TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
@@ -17665,6 +17673,45 @@ typedef struct tli_sim_node {
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
+// The time of copies to and from the host.
+typedef struct tli_copy_clock {
+    int32_t  channels;       // 2 = one each way, 1 = one for both, TL_COPIES_IN_TURN = none
+    int32_t  has_waited;     // 1 = nothing was computed since the last wait
+    uint64_t wait_latency;   // of the first wait after something was computed
+    uint64_t free[2];        // when each channel is
+} tli_copy_clock;
+
+static tli_copy_clock tli_copy_clock_of(const tl_device *device) {
+    tli_copy_clock clock;
+    tli_zero(&clock, sizeof clock);
+    clock.channels = device && device->copy_channels ? device->copy_channels : 1;
+    clock.wait_latency = device ? device->wait_latency_ns : 0;
+    return clock;
+}
+
+static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
+    return clock->channels == 2 && to_device;
+}
+
+// A copy of so many ns is issued now. *ends: when it is done; where there is no channel, that is the new now.
+// 0 = it does not fit 64 bits.
+static int tli_clock_copy(tli_copy_clock *clock, uint64_t *now, int to_device, uint64_t ns, uint64_t *ends) {
+    uint64_t *free = &clock->free[tli_copy_channel(clock, to_device)];
+    if (!tli_add_u64(*free > *now ? *free : *now, ns, ends)) return 0;
+    *free = *ends;
+    if (clock->channels == TL_COPIES_IN_TURN) *now = *ends;
+    TLI_INVARIANT(*ends >= *now);
+    return 1;
+}
+
+// Wait for a copy. 0 = the time does not fit 64 bits.
+static int tli_clock_wait(tli_copy_clock *clock, uint64_t *now, uint64_t ready) {
+    if (!clock->has_waited && !tli_add_u64(*now, clock->wait_latency, now)) return 0;
+    clock->has_waited = 1;
+    if (ready > *now) *now = ready;
+    return 1;
+}
+
 typedef struct tli_sim {
     tl_env         *env;
     tli_function    function;     // for error sentences
@@ -17673,6 +17720,7 @@ typedef struct tli_sim {
     int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
+    tli_copy_clock  copies, copies_at_start;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
     int32_t         slot;         // whose state the two below are
     tli_sim_tensor *tensors;      // [tensor_count]
@@ -17684,7 +17732,7 @@ typedef struct tli_sim {
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
     uint64_t        call_bytes;   // the part of live_bytes that is freed at the end of the call
-    uint64_t        now, link_free;
+    uint64_t        now;
     const tl_step  *step;         // being simulated; NULL before the first and at the end
     int32_t         step_count;   // steps begun
     tl_report       report;       // figures of the steps so far
@@ -18172,6 +18220,7 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
 
 static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
+    sim->copies.has_waited = 0;
     if (!tli_add_u64(sim->now, cost, &sim->now) || !tli_add_u64(*sum, cost, sum))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     TLI_INVARIANT(sim->now >= cost && *sum >= cost);
@@ -18182,6 +18231,7 @@ static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
 static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     uint64_t ns = 0;
     sim->report.codec_count++;
+    sim->copies.has_waited = 0;
     if (!sim->codec_rate) return TL_OK;
     if (!tli_find_time(bytes, sim->codec_rate, &ns) || !tli_add_u64(sim->now, ns, &sim->now))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
@@ -18189,17 +18239,15 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     return TL_OK;
 }
 
-// Start a copy: it begins when it has been issued and the link is free.
-static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
-    uint64_t ns = 0, start = sim->link_free > sim->now ? sim->link_free : sim->now;
+// Start a copy: it begins when it has been issued and its channel is free.
+static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor, int to_device) {
+    uint64_t ns = 0;
     sim->report.copy_count++;
     if (sim->link_rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, sim->link_rate, &ns) ||
                            !tli_add_u64(ns, sim->link_latency, &ns)))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
-    if (!tli_add_u64(start, ns, &sim->link_free))
+    if (!tli_clock_copy(&sim->copies, &sim->now, to_device, ns, &sim->tensors[tensor].ready))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
-    sim->tensors[tensor].ready = sim->link_free;
-    TLI_INVARIANT(sim->link_free >= start);
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES
@@ -18506,7 +18554,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     t->state = TLI_LEAVING;
     tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
-    return tli_sim_copy(sim, tensor);
+    return tli_sim_copy(sim, tensor, 0);
 }
 
 static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
@@ -18518,15 +18566,17 @@ static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     sim->tensors[tensor].state = TLI_COMING;
     tli_ledger_move(sim, TL_USE_HOST, tensor, 1);
     TLI_INVARIANT(tli_sim_tensor_holds(sim, &sim->tensors[tensor], tensor));
-    return tli_sim_copy(sim, tensor);
+    return tli_sim_copy(sim, tensor, 1);
 }
 
-static void tli_sim_wait(tli_sim *sim, int32_t tensor) {
+static tl_result tli_sim_wait(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
-    if (t->ready > sim->now) sim->now = t->ready;
+    if (!tli_clock_wait(&sim->copies, &sim->now, t->ready))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     if (t->state == TLI_LEAVING) tli_sim_drop(sim, tensor);
     else t->state = TLI_RESIDENT;
     TLI_INVARIANT(t->state == TLI_ABSENT || t->state == TLI_RESIDENT);
+    return TL_OK;
 }
 
 // Compress one tensor. A step on several outputs converts them one after the other: both copies of
@@ -18603,7 +18653,7 @@ static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
     case TL_STEP_DROP: tli_sim_drop(sim, tensor); break;
     case TL_STEP_SPILL: return tli_sim_spill(sim, tensor);
     case TL_STEP_FETCH: return tli_sim_fetch(sim, tensor);
-    case TL_STEP_WAIT: tli_sim_wait(sim, tensor); break;
+    case TL_STEP_WAIT: return tli_sim_wait(sim, tensor);
     case TL_STEP_DROP_HOST: return tli_sim_drop_host(sim, tensor);
     case TL_STEP_COMPRESS: return tli_sim_compress(sim, tensor, sim->step->codec);
     case TL_STEP_EXPAND: return tli_sim_expand(sim, tensor);
@@ -18936,7 +18986,8 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->report.broken_step = -1;
     sim->report.peak_step = -1;
     sim->live_bytes = sim->host_bytes = sim->step_bytes = sim->call_bytes = 0;
-    sim->now = sim->link_free = 0;
+    sim->now = 0;
+    sim->copies = sim->copies_at_start;
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
     sim->late_first = sim->late_count = 0;
@@ -19000,6 +19051,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->in_flight = tli_count_in_flight(plan);
     sim->link_rate = device ? device->link_bytes_per_second : 0;
     sim->link_latency = device ? device->link_latency_ns : 0;
+    sim->copies_at_start = tli_copy_clock_of(device);
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
     if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
@@ -19032,12 +19084,14 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     for (i = 0; i < plan->step_count && !result; i++) {
         tl_step step = tl_find_step(plan, i);
         int copies = step.kind == TL_STEP_SPILL || step.kind == TL_STEP_FETCH;
-        uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
+        uint64_t start = sim.now, free = sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
+        if (copies && free > start) start = free;
         result = tli_sim_step(&sim, &step);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
         if (desc->start_cost) desc->start_cost[i] = start;
-        if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
+        free = sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
+        if (desc->end_cost) desc->end_cost[i] = copies && free > sim.now ? free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;
@@ -32935,7 +32989,8 @@ typedef struct tli_offload {
     uint64_t       *clock;        // [count] time at which a place begins if nothing waits
     uint64_t       *start;        // [count] of a fetch: latest time at which it should start
     tli_steps      *list;         // gets the steps; NULL = only the time is wanted
-    uint64_t        now, link_free, host_bytes;
+    tli_copy_clock  copies, copies_at_start;
+    uint64_t        now, host_bytes;
     int64_t         pending_bytes;
     int             failed;       // 1 = the sequence cannot run: no room on the host, an unused fetch, or a
                                   // first run or a result would read what was compressed
@@ -32963,6 +33018,9 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
     o->seq = seq;
     o->rate = device ? device->link_bytes_per_second : 0;
     o->latency = device && o->rate ? device->link_latency_ns : 0;
+    o->copies_at_start = tli_copy_clock_of(device);
+    if (o->copies_at_start.wait_latency > TLI_SEARCH_MOST_COST >> 10)
+        o->copies_at_start.wait_latency = TLI_SEARCH_MOST_COST >> 10;
     o->host_budget = host_budget;
     o->codec = codec;
     o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
@@ -33075,15 +33133,13 @@ static void tli_offload_add_step(tli_offload *o, tl_step_kind kind, int32_t tens
     if (o->list) tli_add_tensor_step(o->list, o->graph, kind, tensor);
 }
 
-static void tli_offload_copy(tli_offload *o, int32_t tensor) {
-    uint64_t start = o->link_free > o->now ? o->link_free : o->now;
-    o->link_free = start + o->copy_ns[tensor];
-    o->ready[tensor] = o->link_free;
+static void tli_offload_copy(tli_offload *o, int32_t tensor, int to_device) {
+    (void)tli_clock_copy(&o->copies, &o->now, to_device, o->copy_ns[tensor], &o->ready[tensor]);
 }
 
 static void tli_offload_wait(tli_offload *o, int32_t tensor) {
     tli_offload_add_step(o, TL_STEP_WAIT, tensor);
-    if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
+    (void)tli_clock_wait(&o->copies, &o->now, o->ready[tensor]);
 }
 
 // Start a spill if the host has room; 0 = it has not yet.
@@ -33093,7 +33149,7 @@ static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     o->host_bytes += bytes;
     o->on_host[tensor] = o->leaving[tensor] = 1;
     tli_offload_add_step(o, TL_STEP_SPILL, tensor);
-    tli_offload_copy(o, tensor);
+    tli_offload_copy(o, tensor, 0);
     return 1;
 }
 
@@ -33131,7 +33187,7 @@ static void tli_offload_fetch(tli_offload *o, int32_t tensor) {
     for (i = 0; i < o->pending_count && o->pending[i] != tensor; i++) { }
     if (i < o->pending_count) tli_offload_settle(o, i);
     tli_offload_add_step(o, TL_STEP_FETCH, tensor);
-    tli_offload_copy(o, tensor);
+    tli_offload_copy(o, tensor, 1);
     o->coming[tensor] = 1;
 }
 
@@ -33170,6 +33226,7 @@ static void tli_offload_compress(tli_offload *o, int32_t tensor) {
     if (o->list) tli_add_step(o->list, step);
     o->is_packed[tensor] = 1;
     o->now += o->seq->p->codec_ns[tensor];
+    o->copies.has_waited = 0;
 }
 
 static void tli_offload_expand(tli_offload *o, int32_t tensor) {
@@ -33235,6 +33292,7 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
     else if (kind != TL_STEP_BACKWARD) tli_offload_pass_loss(o, place);
     if (o->list && expanded < 0) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
     o->now += tli_offload_call_cost(o, place->call);
+    o->copies.has_waited = 0;
     tli_offload_end_call(o, place);
 }
 
@@ -33243,7 +33301,8 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
 static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
-    o->now = o->link_free = o->host_bytes = 0;
+    o->now = o->host_bytes = 0;
+    o->copies = o->copies_at_start;
     o->pending_bytes = 0;
     o->pending_count = 0;
     if (!tli_offload_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
@@ -33795,6 +33854,8 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     if (host_budget && device) {
         tli_pool_mix(&key, device->link_bytes_per_second);
         tli_pool_mix(&key, device->link_latency_ns);
+        tli_pool_mix(&key, (uint64_t)(int64_t)device->copy_channels);
+        tli_pool_mix(&key, device->wait_latency_ns);
     }
     return key ? key : 1;
 }
@@ -53033,7 +53094,7 @@ typedef struct tli_clock {
     int32_t  *numbers;              // [nodes] of a message among those received, or sent; -1 = none
     uint8_t  *begun;                // [slots x nodes] 1 = F is under way, 2 = B
     uint64_t *ready;                // [slots x tensors] when the copy to or from the host ends
-    uint64_t  copies_end;           // of the link to the host
+    tli_copy_clock copies;          // to and from the host
     int32_t   position;
     uint64_t  now, busy;
 } tli_clock;
@@ -53121,19 +53182,16 @@ static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const
     if (device && device->link_bytes_per_second &&
         (!tli_find_time(graph->outputs[tensor].bytes, device->link_bytes_per_second, &ns) ||
          !tli_add_u64(ns, device->link_latency_ns, &ns))) return TL_ERROR_OVERFLOW;
-    clock->copies_end = tli_larger_u64(clock->copies_end, clock->now);
-    if (!tli_add_u64(clock->copies_end, ns, &clock->copies_end)) return TL_ERROR_OVERFLOW;
-    clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor] = clock->copies_end;
-    TLI_INVARIANT(clock->copies_end >= clock->now);
-    return TL_OK;
+    return tli_clock_copy(&clock->copies, &clock->now, step->kind == TL_STEP_FETCH, ns,
+                          &clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor])
+        ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
-static void tli_end_copy(tli_clock *clock, const tl_step *step) {
+static tl_result tli_end_copy(tli_clock *clock, const tl_step *step) {
     const tl_graph *graph = clock->rank->compiled.graph;
     int32_t tensor = graph->nodes[step->node].first_output + step->output;
     uint64_t ready = clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor];
-    clock->now = tli_larger_u64(clock->now, ready);
-    TLI_INVARIANT(clock->now >= ready);
+    return tli_clock_wait(&clock->copies, &clock->now, ready) ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
 // Carry out steps of a rank until a message is missing.
@@ -53159,11 +53217,12 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
             clock->now = tli_larger_u64(clock->now, travel->arrives_at);
             *begun = 0;
         } else if (step->kind == TL_STEP_WAIT) {
-            tli_end_copy(clock, step);
+            result = tli_end_copy(clock, step);
         } else if (step->kind == TL_STEP_SPILL || step->kind == TL_STEP_FETCH) {
             result = tli_begin_copy(t, clock, step);
         } else if (step->kind <= TL_STEP_BACKWARD) {
             cost = step->kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+            clock->copies.has_waited = 0;
         }
         if (!tli_add_u64(clock->now, cost, &clock->now) || !tli_add_u64(clock->busy, cost, &clock->busy))
             result = TL_ERROR_OVERFLOW;
@@ -53179,6 +53238,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
+    clock->copies = tli_copy_clock_of(t->desc->device);
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
     clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slot_total, 1);
     clock->ready = (uint64_t *)tli_alloc_array(env, slot_total * tensors, sizeof *clock->ready);
@@ -64916,7 +64976,7 @@ static void tli_copy_sim(tli_sim *to, const tli_sim *from) {
     to->live_bytes = from->live_bytes;
     to->host_bytes = from->host_bytes;
     to->now = from->now;
-    to->link_free = from->link_free;
+    to->copies = from->copies;
     to->step_count = from->step_count;
     to->report = from->report;
     to->call_bytes = 0;

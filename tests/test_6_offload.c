@@ -98,6 +98,8 @@ static void random_device(tl_random *random, tl_device *device) {
     memset(device, 0, sizeof *device);
     device->link_bytes_per_second = rates[tl_next_random_below(random, 7)];
     device->link_latency_ns = tl_next_random_below(random, 4);
+    device->copy_channels = random_count(random, -1, 2);
+    if (random_chance(random, 30)) device->wait_latency_ns = tl_next_random_below(random, 3);
 }
 
 // So many nodes beside one input, few bytes, costs of the same order as the copies. unit: of the bytes of outputs.

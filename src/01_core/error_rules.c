@@ -323,6 +323,7 @@
     X(NAME_MUST_BE_UNIQUE, "name: must be unique", "node, line") \
     X(FLOPS_PER_SECOND_MUST_BE_FINITE, "flops_per_second: must be finite and not negative", "") \
     X(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER, "alignment_bytes: must be 0 or a power of two", "") \
+    X(COPY_CHANNELS_MUST_BE, "copy_channels: must be 0, 1, 2 or TL_COPIES_IN_TURN", "") \
     X(SUPPORTED_MUST_NAME_KNOWN_PRECISIONS, "supported: must name known precisions only", "") \
     X(GRAPH_COUNTS_MUST_STAY_BELOW_2_31, "graph: counts must stay below 2^31", "") \
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \

@@ -403,6 +403,8 @@ TLI_IMPL tl_result tl_check_device(tl_env *env, const tl_device *device) {
         if (!tli_is_amount(device->flops_per_second[i]))
             return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
                             TLI_RULE(FLOPS_PER_SECOND_MUST_BE_FINITE));
+    if (device->copy_channels < TL_COPIES_IN_TURN || device->copy_channels > 2)
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE), TLI_RULE(COPY_CHANNELS_MUST_BE));
     if (alignment & (alignment - 1 + !alignment))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(CHECK_DEVICE),
                         TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));

@@ -38,6 +38,9 @@ typedef struct tl_device {
     uint64_t bytes_per_second;                 // device memory, read + write
     uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
     uint64_t link_latency_ns;                  // per copy
+    int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one for
+                                               // both, TL_COPIES_IN_TURN = none: they take turns with kernels
+    uint64_t wait_latency_ns;                  // no kernel runs for so long at a WAIT, or at several in a row
     uint64_t call_latency_ns;                  // per call of a kernel among others, beyond its work
     uint64_t codec_bytes_per_second;           // compress and expand, uncompressed side; 0 = no time
     uint64_t device_capacity_bytes;            // weights and all; 0 = not limited
@@ -46,6 +49,8 @@ typedef struct tl_device {
     uint64_t worker_count;                     // 0 = 1
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
+
+#define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
 #define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
 

@@ -16,6 +16,7 @@ typedef struct bo_state {
     uint32_t began;                  // bits of nodes that ran at any time; with a codec
     uint32_t spent;                  // bits of nodes that may run once only, and have
     int32_t  turn;                   // backwards done
+    int32_t  waited;                 // nothing was computed since the last W
 } bo_state;
 
 typedef struct bo_entry { uint64_t total; uint32_t state; } bo_entry;
@@ -23,7 +24,8 @@ typedef struct bo_entry { uint64_t total; uint32_t state; } bo_entry;
 typedef struct brute_offload {
     const tl_graph *graph;
     int       inference, order_count, order[32], turn[32];
-    uint64_t  between[33], during[32], rest[33], copy[BO_TENSORS], budget, host_budget, limit;
+    uint64_t  between[33], during[32], rest[33], copy[BO_TENSORS], budget, host_budget, limit, wait;
+    int       channels;
     uint8_t   result[BO_TENSORS];
     tl_codec  codec;
     uint64_t  packed[BO_TENSORS], convert[BO_TENSORS];   // 0 bytes = is never compressed
@@ -171,6 +173,7 @@ static inline void bo_forward(brute_offload *b, const bo_state *s, uint64_t now,
     }
     if (saves) { peak += n->saved_bytes; to.saved |= 1u << v; }
     if (b->turn[v] >= s->turn) to.ran |= 1u << v;
+    to.waited = 0;
     bo_pass(&to, n->fwd_cost);
     bo_edge(b, &to, now + n->fwd_cost, peak + (saves ? n->swork_bytes : n->fwork_bytes));
 }
@@ -188,30 +191,38 @@ static inline void bo_backward(brute_offload *b, const bo_state *s, uint64_t now
     to.saved &= ~(1u << v);
     to.ran &= ~(1u << v);
     to.turn++;
+    to.waited = 0;
     bo_pass(&to, n->bwd_cost);
     bo_edge(b, &to, now + n->bwd_cost, bo_live(b, s) - b->between[s->turn] + b->during[s->turn] + n->bwork_bytes);
 }
 
 static inline void bo_copies(brute_offload *b, const bo_state *s, uint64_t now, int t) {
-    uint64_t host = 0, busy = 0, bytes = b->graph->outputs[t].bytes;
+    uint64_t host = 0, busy[2] = { 0, 0 }, bytes = b->graph->outputs[t].bytes, gap = s->waited ? 0 : b->wait, time;
     bo_state to = *s;
     int i;
     for (i = 0; i < b->graph->tensor_count; i++) {
         if (s->host[i]) host += b->graph->outputs[i].bytes;
-        if (s->left[i] > busy) busy = s->left[i];
+        if (s->left[i] > busy[s->where[i] == BO_COMING]) busy[s->where[i] == BO_COMING] = s->left[i];
     }
+    if (b->channels != 2) busy[0] = busy[1] = busy[0] > busy[1] ? busy[0] : busy[1];
     if (s->where[t] == BO_HERE && !s->host[t] && host + bytes <= b->host_budget) {
-        to.where[t] = BO_LEAVING; to.host[t] = 1; to.left[t] = (uint16_t)(busy + b->copy[t]);
-        bo_edge(b, &to, now, 0);
+        to.where[t] = BO_LEAVING; to.host[t] = 1; to.left[t] = (uint16_t)(busy[0] + b->copy[t]);
+        if (b->channels < 0) bo_pass(&to, b->copy[t]);
+        bo_edge(b, &to, now + (b->channels < 0 ? b->copy[t] : 0), 0);
     }
     if (s->where[t] == BO_ABSENT && s->host[t]) {
-        to.where[t] = BO_COMING; to.left[t] = (uint16_t)(busy + b->copy[t]);
-        bo_edge(b, &to, now, bo_live(b, &to));
+        to = *s;
+        to.where[t] = BO_COMING; to.left[t] = (uint16_t)(busy[1] + b->copy[t]);
+        if (b->channels < 0) bo_pass(&to, b->copy[t]);
+        bo_edge(b, &to, now + (b->channels < 0 ? b->copy[t] : 0), bo_live(b, &to));
     }
     if (s->where[t] == BO_LEAVING || s->where[t] == BO_COMING) {
+        to = *s;
         to.where[t] = s->where[t] == BO_LEAVING ? BO_ABSENT : BO_HERE;
-        bo_pass(&to, s->left[t]);
-        bo_edge(b, &to, now + s->left[t], 0);
+        to.waited = 1;
+        time = s->left[t] > gap ? s->left[t] : gap;
+        bo_pass(&to, time);
+        bo_edge(b, &to, now + time, 0);
     } else if (s->host[t]) {
         to = *s; to.host[t] = 0;
         bo_edge(b, &to, now, 0);
@@ -224,6 +235,7 @@ static inline void bo_conversions(brute_offload *b, const bo_state *s, uint64_t 
     if (!b->packed[t] || (s->where[t] != BO_HERE && s->where[t] != BO_PACKED)) return;
     to.where[t] = s->where[t] == BO_HERE ? BO_PACKED : BO_HERE;
     to.lossy[t] = 1;
+    to.waited = 0;
     bo_pass(&to, b->convert[t]);
     bo_edge(b, &to, now + b->convert[t], bo_live(b, s) + (s->where[t] == BO_HERE ? b->packed[t] : b->graph->outputs[t].bytes));
 }
@@ -270,6 +282,8 @@ static inline int bo_solve(brute_offload *b, const tl_device *device, uint64_t b
     bo_state start;
     int i;
     b->budget = budget; b->host_budget = host_budget; b->limit = limit;
+    b->wait = device->wait_latency_ns;
+    b->channels = device->copy_channels;
     b->count = b->heap_count = 0; b->full = 0;
     memset(b->table, 0, b->table_size * sizeof *b->table);
     memset(&start, 0, sizeof start);

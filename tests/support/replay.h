@@ -18,7 +18,8 @@ typedef struct replay {
     replay_tensor   *tensors;
     replay_node     *nodes;
     int32_t          next;          // whose backward is next; -1 = none
-    uint64_t         live, host, now, link;
+    uint64_t         live, host, now, link[2];  // when the link is free: from the device, to it
+    int              in_wait;       // 1 = since the last W nothing was computed
     uint64_t         peak, host_peak, cost;     // the answer
     const char      *broken;        // the rule that does not hold; NULL = valid
     int32_t          step;          // where
@@ -69,6 +70,7 @@ static inline void replay_forward(replay *r, const tl_node *node, replay_node *s
     state->ran = 1;
     replay_reach(r, again + (kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes));
     r->now += node->fwd_cost;
+    r->in_wait = 0;
 }
 
 static inline void replay_gradient(replay *r, int32_t tensor) {
@@ -92,6 +94,7 @@ static inline void replay_backward(replay *r, const tl_node *node, replay_node *
     for (i = node->first_input; i < node->first_input + node->input_count; i++) replay_gradient(r, r->graph->inputs[i].tensor);
     replay_reach(r, node->bwork_bytes);
     r->now += node->bwd_cost;
+    r->in_wait = 0;
     for (i = node->first_output; i < last; i++) {
         r->tensors[i].has_gradient = 0;
         r->live -= r->graph->outputs[i].bytes;
@@ -102,10 +105,15 @@ static inline void replay_backward(replay *r, const tl_node *node, replay_node *
     for (r->next--; r->next >= 0 && !r->graph->nodes[r->next].has_grad;) r->next--;
 }
 
-static inline void replay_copy(replay *r, int32_t tensor) {
-    uint64_t rate = r->device ? r->device->link_bytes_per_second : 0, start = r->link > r->now ? r->link : r->now;
-    if (rate) start += r->device->link_latency_ns + (r->graph->outputs[tensor].bytes * UINT64_C(1000000000) + rate - 1) / rate;
-    r->tensors[tensor].ready = r->link = start;     // bytes below 2^34
+// Copies follow each other, with two channels those of one direction. Without any, kernels wait meanwhile.
+static inline void replay_copy(replay *r, int32_t tensor, int up) {
+    uint64_t rate = r->device ? r->device->link_bytes_per_second : 0, at;
+    int32_t channels = r->device ? r->device->copy_channels : 0;
+    at = channels == 2 ? r->link[up] : r->link[0] > r->link[1] ? r->link[0] : r->link[1];
+    if (at < r->now) at = r->now;
+    if (rate) at += r->device->link_latency_ns + (r->graph->outputs[tensor].bytes * UINT64_C(1000000000) + rate - 1) / rate;
+    r->tensors[tensor].ready = r->link[up] = at;    // bytes below 2^34
+    if (channels < 0) r->now = at;
 }
 
 // One tensor under D, O, L, W or DH. Returns 1 if the step acts on it.
@@ -124,16 +132,18 @@ static inline int replay_move(replay *r, int32_t tensor, tl_step_kind kind) {
         t->on_host = 1;
         r->host += bytes;
         if (r->host > r->host_peak) r->host_peak = r->host;
-        replay_copy(r, tensor);
+        replay_copy(r, tensor, 0);
     } else if (kind == TL_STEP_FETCH) {
         if (t->state != REPLAY_ABSENT) return 0;
         replay_need(r, t->on_host, "the host has no copy");
         t->state = REPLAY_COMING;
         r->live += bytes;
         replay_reach(r, 0);
-        replay_copy(r, tensor);
+        replay_copy(r, tensor, 1);
     } else if (kind == TL_STEP_WAIT) {
         if (!moving) return 0;
+        if (!r->in_wait && r->device) r->now += r->device->wait_latency_ns;
+        r->in_wait = 1;
         if (t->ready > r->now) r->now = t->ready;
         if (t->state == REPLAY_LEAVING) r->live -= bytes;
         t->state = t->state == REPLAY_LEAVING ? REPLAY_ABSENT : REPLAY_HERE;

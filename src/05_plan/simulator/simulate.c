@@ -292,7 +292,8 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->report.broken_step = -1;
     sim->report.peak_step = -1;
     sim->live_bytes = sim->host_bytes = sim->step_bytes = sim->call_bytes = 0;
-    sim->now = sim->link_free = 0;
+    sim->now = 0;
+    sim->copies = sim->copies_at_start;
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
     sim->late_first = sim->late_count = 0;
@@ -356,6 +357,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->in_flight = tli_count_in_flight(plan);
     sim->link_rate = device ? device->link_bytes_per_second : 0;
     sim->link_latency = device ? device->link_latency_ns : 0;
+    sim->copies_at_start = tli_copy_clock_of(device);
     sim->codec_rate = device ? device->codec_bytes_per_second : 0;
     sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
     if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
@@ -388,12 +390,14 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     for (i = 0; i < plan->step_count && !result; i++) {
         tl_step step = tl_find_step(plan, i);
         int copies = step.kind == TL_STEP_SPILL || step.kind == TL_STEP_FETCH;
-        uint64_t start = copies && sim.link_free > sim.now ? sim.link_free : sim.now;
+        uint64_t start = sim.now, free = sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
+        if (copies && free > start) start = free;
         result = tli_sim_step(&sim, &step);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
         if (desc->start_cost) desc->start_cost[i] = start;
-        if (desc->end_cost) desc->end_cost[i] = copies ? sim.link_free : sim.now;
+        free = sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
+        if (desc->end_cost) desc->end_cost[i] = copies && free > sim.now ? free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;

@@ -99,6 +99,45 @@ typedef struct tli_sim_node {
     int32_t waits_for; // number of inputs of nodes with a gradient that read it and have not run backward
 } tli_sim_node;
 
+// The time of copies to and from the host.
+typedef struct tli_copy_clock {
+    int32_t  channels;       // 2 = one each way, 1 = one for both, TL_COPIES_IN_TURN = none
+    int32_t  has_waited;     // 1 = nothing was computed since the last wait
+    uint64_t wait_latency;   // of the first wait after something was computed
+    uint64_t free[2];        // when each channel is
+} tli_copy_clock;
+
+static tli_copy_clock tli_copy_clock_of(const tl_device *device) {
+    tli_copy_clock clock;
+    tli_zero(&clock, sizeof clock);
+    clock.channels = device && device->copy_channels ? device->copy_channels : 1;
+    clock.wait_latency = device ? device->wait_latency_ns : 0;
+    return clock;
+}
+
+static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
+    return clock->channels == 2 && to_device;
+}
+
+// A copy of so many ns is issued now. *ends: when it is done; where there is no channel, that is the new now.
+// 0 = it does not fit 64 bits.
+static int tli_clock_copy(tli_copy_clock *clock, uint64_t *now, int to_device, uint64_t ns, uint64_t *ends) {
+    uint64_t *free = &clock->free[tli_copy_channel(clock, to_device)];
+    if (!tli_add_u64(*free > *now ? *free : *now, ns, ends)) return 0;
+    *free = *ends;
+    if (clock->channels == TL_COPIES_IN_TURN) *now = *ends;
+    TLI_INVARIANT(*ends >= *now);
+    return 1;
+}
+
+// Wait for a copy. 0 = the time does not fit 64 bits.
+static int tli_clock_wait(tli_copy_clock *clock, uint64_t *now, uint64_t ready) {
+    if (!clock->has_waited && !tli_add_u64(*now, clock->wait_latency, now)) return 0;
+    clock->has_waited = 1;
+    if (ready > *now) *now = ready;
+    return 1;
+}
+
 typedef struct tli_sim {
     tl_env         *env;
     tli_function    function;     // for error sentences
@@ -107,6 +146,7 @@ typedef struct tli_sim {
     int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
+    tli_copy_clock  copies, copies_at_start;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
     int32_t         slot;         // whose state the two below are
     tli_sim_tensor *tensors;      // [tensor_count]
@@ -118,7 +158,7 @@ typedef struct tli_sim {
     uint64_t        live_bytes, host_bytes;
     uint64_t        step_bytes;   // highest live bytes during the last step, its start included
     uint64_t        call_bytes;   // the part of live_bytes that is freed at the end of the call
-    uint64_t        now, link_free;
+    uint64_t        now;
     const tl_step  *step;         // being simulated; NULL before the first and at the end
     int32_t         step_count;   // steps begun
     tl_report       report;       // figures of the steps so far
@@ -606,6 +646,7 @@ static void tli_sim_hand_over(tli_sim *sim, int32_t from, int32_t to) {
 
 static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
     uint64_t *sum = &sim->report.compute_cost;
+    sim->copies.has_waited = 0;
     if (!tli_add_u64(sim->now, cost, &sim->now) || !tli_add_u64(*sum, cost, sum))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     TLI_INVARIANT(sim->now >= cost && *sum >= cost);
@@ -616,6 +657,7 @@ static tl_result tli_sim_compute(tli_sim *sim, uint64_t cost) {
 static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     uint64_t ns = 0;
     sim->report.codec_count++;
+    sim->copies.has_waited = 0;
     if (!sim->codec_rate) return TL_OK;
     if (!tli_find_time(bytes, sim->codec_rate, &ns) || !tli_add_u64(sim->now, ns, &sim->now))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
@@ -623,17 +665,15 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
     return TL_OK;
 }
 
-// Start a copy: it begins when it has been issued and the link is free.
-static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor) {
-    uint64_t ns = 0, start = sim->link_free > sim->now ? sim->link_free : sim->now;
+// Start a copy: it begins when it has been issued and its channel is free.
+static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor, int to_device) {
+    uint64_t ns = 0;
     sim->report.copy_count++;
     if (sim->link_rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, sim->link_rate, &ns) ||
                            !tli_add_u64(ns, sim->link_latency, &ns)))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
-    if (!tli_add_u64(start, ns, &sim->link_free))
+    if (!tli_clock_copy(&sim->copies, &sim->now, to_device, ns, &sim->tensors[tensor].ready))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
-    sim->tensors[tensor].ready = sim->link_free;
-    TLI_INVARIANT(sim->link_free >= start);
     return TL_OK;
 }
 #endif  // TL_ONLY_TABLES

@@ -300,7 +300,7 @@ static tl_result tli_sim_spill(tli_sim *sim, int32_t tensor) {
     t->state = TLI_LEAVING;
     tli_ledger_move(sim, TL_USE_OUTPUT, tensor, 1);
     TLI_INVARIANT(tli_sim_tensor_holds(sim, t, tensor));
-    return tli_sim_copy(sim, tensor);
+    return tli_sim_copy(sim, tensor, 0);
 }
 
 static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
@@ -312,15 +312,17 @@ static tl_result tli_sim_fetch(tli_sim *sim, int32_t tensor) {
     sim->tensors[tensor].state = TLI_COMING;
     tli_ledger_move(sim, TL_USE_HOST, tensor, 1);
     TLI_INVARIANT(tli_sim_tensor_holds(sim, &sim->tensors[tensor], tensor));
-    return tli_sim_copy(sim, tensor);
+    return tli_sim_copy(sim, tensor, 1);
 }
 
-static void tli_sim_wait(tli_sim *sim, int32_t tensor) {
+static tl_result tli_sim_wait(tli_sim *sim, int32_t tensor) {
     tli_sim_tensor *t = &sim->tensors[tensor];
-    if (t->ready > sim->now) sim->now = t->ready;
+    if (!tli_clock_wait(&sim->copies, &sim->now, t->ready))
+        return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     if (t->state == TLI_LEAVING) tli_sim_drop(sim, tensor);
     else t->state = TLI_RESIDENT;
     TLI_INVARIANT(t->state == TLI_ABSENT || t->state == TLI_RESIDENT);
+    return TL_OK;
 }
 
 // Compress one tensor. A step on several outputs converts them one after the other: both copies of
@@ -397,7 +399,7 @@ static tl_result tli_sim_act(tli_sim *sim, tl_step_kind kind, int32_t tensor) {
     case TL_STEP_DROP: tli_sim_drop(sim, tensor); break;
     case TL_STEP_SPILL: return tli_sim_spill(sim, tensor);
     case TL_STEP_FETCH: return tli_sim_fetch(sim, tensor);
-    case TL_STEP_WAIT: tli_sim_wait(sim, tensor); break;
+    case TL_STEP_WAIT: return tli_sim_wait(sim, tensor);
     case TL_STEP_DROP_HOST: return tli_sim_drop_host(sim, tensor);
     case TL_STEP_COMPRESS: return tli_sim_compress(sim, tensor, sim->step->codec);
     case TL_STEP_EXPAND: return tli_sim_expand(sim, tensor);

@@ -47,7 +47,8 @@ typedef struct tli_offload {
     uint64_t       *clock;        // [count] time at which a place begins if nothing waits
     uint64_t       *start;        // [count] of a fetch: latest time at which it should start
     tli_steps      *list;         // gets the steps; NULL = only the time is wanted
-    uint64_t        now, link_free, host_bytes;
+    tli_copy_clock  copies, copies_at_start;
+    uint64_t        now, host_bytes;
     int64_t         pending_bytes;
     int             failed;       // 1 = the sequence cannot run: no room on the host, an unused fetch, or a
                                   // first run or a result would read what was compressed
@@ -75,6 +76,9 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
     o->seq = seq;
     o->rate = device ? device->link_bytes_per_second : 0;
     o->latency = device && o->rate ? device->link_latency_ns : 0;
+    o->copies_at_start = tli_copy_clock_of(device);
+    if (o->copies_at_start.wait_latency > TLI_SEARCH_MOST_COST >> 10)
+        o->copies_at_start.wait_latency = TLI_SEARCH_MOST_COST >> 10;
     o->host_budget = host_budget;
     o->codec = codec;
     o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
@@ -187,15 +191,13 @@ static void tli_offload_add_step(tli_offload *o, tl_step_kind kind, int32_t tens
     if (o->list) tli_add_tensor_step(o->list, o->graph, kind, tensor);
 }
 
-static void tli_offload_copy(tli_offload *o, int32_t tensor) {
-    uint64_t start = o->link_free > o->now ? o->link_free : o->now;
-    o->link_free = start + o->copy_ns[tensor];
-    o->ready[tensor] = o->link_free;
+static void tli_offload_copy(tli_offload *o, int32_t tensor, int to_device) {
+    (void)tli_clock_copy(&o->copies, &o->now, to_device, o->copy_ns[tensor], &o->ready[tensor]);
 }
 
 static void tli_offload_wait(tli_offload *o, int32_t tensor) {
     tli_offload_add_step(o, TL_STEP_WAIT, tensor);
-    if (o->ready[tensor] > o->now) o->now = o->ready[tensor];
+    (void)tli_clock_wait(&o->copies, &o->now, o->ready[tensor]);
 }
 
 // Start a spill if the host has room; 0 = it has not yet.
@@ -205,7 +207,7 @@ static int tli_offload_spill(tli_offload *o, int32_t tensor) {
     o->host_bytes += bytes;
     o->on_host[tensor] = o->leaving[tensor] = 1;
     tli_offload_add_step(o, TL_STEP_SPILL, tensor);
-    tli_offload_copy(o, tensor);
+    tli_offload_copy(o, tensor, 0);
     return 1;
 }
 
@@ -243,7 +245,7 @@ static void tli_offload_fetch(tli_offload *o, int32_t tensor) {
     for (i = 0; i < o->pending_count && o->pending[i] != tensor; i++) { }
     if (i < o->pending_count) tli_offload_settle(o, i);
     tli_offload_add_step(o, TL_STEP_FETCH, tensor);
-    tli_offload_copy(o, tensor);
+    tli_offload_copy(o, tensor, 1);
     o->coming[tensor] = 1;
 }
 
@@ -282,6 +284,7 @@ static void tli_offload_compress(tli_offload *o, int32_t tensor) {
     if (o->list) tli_add_step(o->list, step);
     o->is_packed[tensor] = 1;
     o->now += o->seq->p->codec_ns[tensor];
+    o->copies.has_waited = 0;
 }
 
 static void tli_offload_expand(tli_offload *o, int32_t tensor) {
@@ -347,6 +350,7 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
     else if (kind != TL_STEP_BACKWARD) tli_offload_pass_loss(o, place);
     if (o->list && expanded < 0) tli_add_step(o->list, tli_step_of(kind, place->call / 2, TL_ALL_OUTPUTS));
     o->now += tli_offload_call_cost(o, place->call);
+    o->copies.has_waited = 0;
     tli_offload_end_call(o, place);
 }
 
@@ -355,7 +359,8 @@ static void tli_offload_run_call(tli_offload *o, const tli_search_place *place) 
 static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
-    o->now = o->link_free = o->host_bytes = 0;
+    o->now = o->host_bytes = 0;
+    o->copies = o->copies_at_start;
     o->pending_bytes = 0;
     o->pending_count = 0;
     if (!tli_offload_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }

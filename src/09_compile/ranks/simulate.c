@@ -28,7 +28,7 @@ typedef struct tli_clock {
     int32_t  *numbers;              // [nodes] of a message among those received, or sent; -1 = none
     uint8_t  *begun;                // [slots x nodes] 1 = F is under way, 2 = B
     uint64_t *ready;                // [slots x tensors] when the copy to or from the host ends
-    uint64_t  copies_end;           // of the link to the host
+    tli_copy_clock copies;          // to and from the host
     int32_t   position;
     uint64_t  now, busy;
 } tli_clock;
@@ -116,19 +116,16 @@ static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const
     if (device && device->link_bytes_per_second &&
         (!tli_find_time(graph->outputs[tensor].bytes, device->link_bytes_per_second, &ns) ||
          !tli_add_u64(ns, device->link_latency_ns, &ns))) return TL_ERROR_OVERFLOW;
-    clock->copies_end = tli_larger_u64(clock->copies_end, clock->now);
-    if (!tli_add_u64(clock->copies_end, ns, &clock->copies_end)) return TL_ERROR_OVERFLOW;
-    clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor] = clock->copies_end;
-    TLI_INVARIANT(clock->copies_end >= clock->now);
-    return TL_OK;
+    return tli_clock_copy(&clock->copies, &clock->now, step->kind == TL_STEP_FETCH, ns,
+                          &clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor])
+        ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
-static void tli_end_copy(tli_clock *clock, const tl_step *step) {
+static tl_result tli_end_copy(tli_clock *clock, const tl_step *step) {
     const tl_graph *graph = clock->rank->compiled.graph;
     int32_t tensor = graph->nodes[step->node].first_output + step->output;
     uint64_t ready = clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor];
-    clock->now = tli_larger_u64(clock->now, ready);
-    TLI_INVARIANT(clock->now >= ready);
+    return tli_clock_wait(&clock->copies, &clock->now, ready) ? TL_OK : TL_ERROR_OVERFLOW;
 }
 
 // Carry out steps of a rank until a message is missing.
@@ -154,11 +151,12 @@ static tl_result tli_move_rank(tli_ranks_time *t, int32_t rank, int *moved) {
             clock->now = tli_larger_u64(clock->now, travel->arrives_at);
             *begun = 0;
         } else if (step->kind == TL_STEP_WAIT) {
-            tli_end_copy(clock, step);
+            result = tli_end_copy(clock, step);
         } else if (step->kind == TL_STEP_SPILL || step->kind == TL_STEP_FETCH) {
             result = tli_begin_copy(t, clock, step);
         } else if (step->kind <= TL_STEP_BACKWARD) {
             cost = step->kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+            clock->copies.has_waited = 0;
         }
         if (!tli_add_u64(clock->now, cost, &clock->now) || !tli_add_u64(clock->busy, cost, &clock->busy))
             result = TL_ERROR_OVERFLOW;
@@ -174,6 +172,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
+    clock->copies = tli_copy_clock_of(t->desc->device);
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
     clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slot_total, 1);
     clock->ready = (uint64_t *)tli_alloc_array(env, slot_total * tensors, sizeof *clock->ready);

@@ -386,7 +386,7 @@ static void tli_copy_sim(tli_sim *to, const tli_sim *from) {
     to->live_bytes = from->live_bytes;
     to->host_bytes = from->host_bytes;
     to->now = from->now;
-    to->link_free = from->link_free;
+    to->copies = from->copies;
     to->step_count = from->step_count;
     to->report = from->report;
     to->call_bytes = 0;
