@@ -989,6 +989,7 @@
     X(BACKEND_STILL_IN_USE_RUNS_AND_MANAGERS, \
       "backend: still in use (runs and managers: %0): free those first", "runs and managers") \
     X(SUBMIT_FAILED, "submit: %s", "step, node") \
+    X(BACKEND_HAS_NO_CLOCK, "backend: has no clock, or one that stands still", "") \
     X(BACKEND_CANNOT_WAIT_SO_THAT_NOTHING, "backend: cannot wait, so that nothing can be timed", "") \
     X(WAIT_FAILED, "wait: %s", "") \
     X(COPY_FAILED, "copy: %s", "") \

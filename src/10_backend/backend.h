@@ -322,17 +322,18 @@ typedef struct tl_measure_device_desc {
 
 // Measure a device for the planners, with the backend's own copies, codecs and clock. A call takes
 // latency + bytes / rate, so each is timed at two sizes; what a call takes among others, by small copies
-// each of which waits for the one before. Memory bytes/s count bytes read and bytes written. Of the two
+// each of which waits for the one before. Whether host copies run beside others, and beside those of the other
+// direction, is timed as well, with copies on the device in the place of kernels: copy_channels, and what a
+// wait for them costs, wait_latency_ns. Memory bytes/s count bytes read and bytes written. Of the two
 // directions of the link, and of the codecs, the slowest is reported. Capacities and alignment are those of
-// the limits. A figure that cannot be measured, for lack of a clock, of memory,
-// of a host tier or of a kernel, stays 0. A precision counts as supported if its FLOP/s were measured;
-// one below f32 only if it is not slower than f32.
+// the limits. A figure that cannot be measured, for lack of memory, of a host tier or of a kernel, stays 0.
+// A precision counts as supported if its FLOP/s were measured; one below f32 only if it is not slower than f32.
 //
 //   desc     0 = all defaults
 //   device   overwritten
 //
-// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: the backend cannot wait; TL_ERROR_KERNEL: compute
-//          failed; and those of the backend. *device is all zero then.
+// Errors:  TL_ERROR_INVALID_ARG; TL_ERROR_UNSUPPORTED: the backend cannot wait, or its clock stands still;
+//          TL_ERROR_KERNEL: compute failed; and those of the backend. *device is all zero then.
 // Cost:    three times `bytes` of memory while it runs; the same calls each time, which the counters and
 //          peaks of the backend include.
 // Threads: as the backend.

@@ -11,10 +11,19 @@
 // A gauge is one such measurement: its blocks, its ranges and its two sizes. What one more call takes in a
 // submission of many (call_latency_ns) is found by copies of the smaller size, each of which waits for the one
 // before: by how much longer a submission of many takes than one of a single copy, for each copy more.
+//
+// Whether work runs side by side is seen by how long both kinds take when they are enqueued together:
+//
+//     copies to the host beside copies on the device    together >= alone + alone: they take turns
+//     copies to the host beside copies from it          together about as the longer one: two channels
+//
+// wait_latency_ns is by how much longer a row of device copies takes when each reads a few bytes that were copied
+// from the host a whole device copy before, so that no copy is waited for, and only the waiting itself counts.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
 #define TLI_GAUGE_LARGE   67108864   // bytes of the larger one
+#define TLI_GAUGE_WAITS   9          // device copies of which each reads what came from the host
 #define TLI_GAUGE_TURNS   32         // by so many copies the long submission exceeds that of one copy
 
 typedef struct tli_gauge {
@@ -89,26 +98,60 @@ static double tli_find_median(double *samples, int32_t count) {
     return count % 2 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
 }
 
-// Median time of a job. The first run does not count: it may page memory in.
-static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
+// Work to be timed; what it is stands in user.
+typedef tl_result (*tli_gauge_enqueuer)(const tli_gauge *g, const void *user);
+
+// Time work sample_count times. The first run does not count: it may page memory in.
+static tl_result tli_sample_work(const tli_gauge *g, tli_gauge_enqueuer enqueue, const void *user,
+                                 double *samples) {
     const tl_backend *b = g->backend;
-    double samples[TLI_GAUGE_SAMPLES];
-    int32_t i, turn;
+    int32_t i;
     for (i = -1; i < g->desc.sample_count; i++) {
         uint64_t start = (b->now_ns)(b->self), end;
-        tl_result result = TL_OK;
-        for (turn = 0; turn < job->turns && !result; turn++) result = tli_gauge_enqueue(g, job, turn, bytes);
+        tl_result result = (enqueue)(g, user);
         if (!result) result = tli_gauge_wait(g);
         if (result) return result;
         end = (b->now_ns)(b->self);
         if (i >= 0) samples[i] = end > start ? (double)(end - start) : 0;
     }
-    *ns = tli_find_median(samples, g->desc.sample_count);
     return TL_OK;
 }
 
+// The least time of work, which what disturbs it cannot lower.
+static tl_result tli_time_work(const tli_gauge *g, tli_gauge_enqueuer enqueue, const void *user, double *ns) {
+    double samples[TLI_GAUGE_SAMPLES];
+    tl_result result = tli_sample_work(g, enqueue, user, samples);
+    int32_t i;
+    *ns = result ? 0 : samples[0];
+    for (i = 1; i < g->desc.sample_count && !result; i++) if (samples[i] < *ns) *ns = samples[i];
+    return result;
+}
+
+typedef struct tli_gauge_turns { const tli_gauge_job *job; uint64_t bytes; } tli_gauge_turns;
+
+static tl_result tli_enqueue_turns(const tli_gauge *g, const void *user) {
+    const tli_gauge_turns *turns = (const tli_gauge_turns *)user;
+    tl_result result = TL_OK;
+    int32_t turn;
+    for (turn = 0; turn < turns->job->turns && !result; turn++)
+        result = tli_gauge_enqueue(g, turns->job, turn, turns->bytes);
+    return result;
+}
+
+// The median time of a job.
+static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint64_t bytes, double *ns) {
+    double samples[TLI_GAUGE_SAMPLES];
+    tli_gauge_turns turns;
+    tl_result result;
+    turns.job = job;
+    turns.bytes = bytes;
+    result = tli_sample_work(g, tli_enqueue_turns, &turns, samples);
+    *ns = result ? 0 : tli_find_median(samples, g->desc.sample_count);
+    return result;
+}
+
 // Rate of a job in bytes per second, from the difference of two sizes, and its latency, from the rest
-// of the smaller time. Both are 0 if the clock is too coarse or absent.
+// of the smaller time. Both are 0 if the clock is too coarse.
 static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, double *rate, double *latency_ns) {
     // Codecs are slower than copies, so fewer bytes are enough to exceed the latency.
     uint64_t most = job->work == TLI_GAUGE_COPY ? g->large : tli_larger_u64(g->large / 16, 2 * g->small_bytes);
@@ -116,6 +159,8 @@ static tl_result tli_fit_job(const tli_gauge *g, const tli_gauge_job *job, doubl
     tl_result result = tli_time_job(g, job, g->small_bytes, &small_ns);
     if (!result) result = tli_time_job(g, job, most, &large_ns);
     *rate = *latency_ns = 0;
+    if (!result && large_ns <= 0 && small_ns <= 0)
+        return tli_fail(g->env, TL_ERROR_UNSUPPORTED, TLI_IN(MEASURE_DEVICE), TLI_RULE(BACKEND_HAS_NO_CLOCK));
     if (result || !(large_ns > small_ns)) return result;
     *rate = (double)(most - g->small_bytes) * 1e9 / (large_ns - small_ns);
     *latency_ns = small_ns - (double)g->small_bytes * 1e9 / *rate;
@@ -149,6 +194,98 @@ static tl_result tli_measure_calls(const tli_gauge *g, double rate, tl_device *d
     return TL_OK;
 }
 
+// -- what runs side by side --
+
+// Copies to be enqueued together. Each kind is left out where its turns are 0.
+typedef struct tli_gauge_mix {
+    int32_t out, back, device;      // halves of the ranges: to the host, from it; on the device, so many times
+} tli_gauge_mix;
+
+// Copy bytes between two of the ranges, at offsets.
+static tl_result tli_gauge_move(const tli_gauge *g, int32_t to, uint64_t to_at, int32_t from, uint64_t from_at,
+                                uint64_t bytes) {
+    tl_range target = g->ranges[to], source = g->ranges[from];
+    tl_result result;
+    target.offset += to_at;
+    source.offset += from_at;
+    target.bytes = source.bytes = bytes;
+    result = (g->backend->copy)(g->backend->self, target, source);
+    return result ? tli_gauge_fail(g, TLI_RULE(COPY_FAILED), result) : TL_OK;
+}
+
+static tl_result tli_enqueue_mix(const tli_gauge *g, const void *user) {
+    const tli_gauge_mix *mix = (const tli_gauge_mix *)user;
+    uint64_t half = g->large / 2 / g->small_bytes * g->small_bytes;
+    tl_result result = TL_OK;
+    int32_t i;
+    if (mix->out) result = tli_gauge_move(g, 2, 0, 0, 0, half);
+    if (!result && mix->back) result = tli_gauge_move(g, 0, half, 2, half, half);
+    for (i = 0; i < mix->device && !result; i++) result = tli_gauge_move(g, 1, half, 1, 0, half);
+    return result;
+}
+
+// Whether two mixes run side by side: together they take less than both one after the other, by more than half of
+// the shorter one.
+static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, const tli_gauge_mix *b, int *beside) {
+    tli_gauge_mix both;
+    double first = 0, second = 0, together = 0;
+    tl_result result = tli_time_work(g, tli_enqueue_mix, a, &first);
+    both.out = a->out + b->out;
+    both.back = a->back + b->back;
+    both.device = a->device + b->device;
+    if (!result) result = tli_time_work(g, tli_enqueue_mix, b, &second);
+    if (!result) result = tli_time_work(g, tli_enqueue_mix, &both, &together);
+    *beside = together < first + second - (first < second ? first : second) / 2;
+    return result;
+}
+
+// A row of device copies with small copies from the host between them.
+typedef struct tli_gauge_row { int32_t reads, turns; } tli_gauge_row;    // reads: 1 = they read what was copied
+
+// The first and the last bytes of a half are written in turn; a device copy reads those that were written before
+// the one that came before it, and all between.
+static tl_result tli_enqueue_row(const tli_gauge *g, const void *user) {
+    const tli_gauge_row *row = (const tli_gauge_row *)user;
+    uint64_t small = g->small_bytes, half = g->large / 2 / small * small;
+    tl_result result = TL_OK;
+    int32_t i, k;
+    for (i = 0; i < TLI_GAUGE_WAITS && !result; i++) {
+        uint64_t at = i % 2 ? half - small : 0;
+        result = tli_gauge_move(g, 0, row->reads ? at : half + at, 2, 0, small);
+        for (k = 0; k < row->turns && !result; k++)
+            result = tli_gauge_move(g, 1, 0, 0, i % 2 ? 0 : small, half - small);
+    }
+    return result;
+}
+
+static tl_result tli_measure_waits(const tli_gauge *g, tl_device *device) {
+    double copy_ns = (double)g->large * 1e9 / (double)device->bytes_per_second, with = 0, without = 0;
+    tli_gauge_row row;
+    tl_result result;
+    row.turns = (int32_t)(4 * (double)device->link_latency_ns / copy_ns) % 1000 + 2;
+    row.reads = 0;
+    result = tli_time_work(g, tli_enqueue_row, &row, &without);
+    row.reads = 1;
+    if (!result) result = tli_time_work(g, tli_enqueue_row, &row, &with);
+    if (!result && with > without) device->wait_latency_ns = tli_round_u64((with - without) / (TLI_GAUGE_WAITS - 1));
+    return result;
+}
+
+// Set copy_channels and wait_latency_ns. The rates are known.
+static tl_result tli_measure_channels(const tli_gauge *g, tl_device *device) {
+    tli_gauge_mix out = { 1, 0, 0 }, back = { 0, 1, 0 }, on_device = { 0, 0, 1 };
+    double turns = (double)device->bytes_per_second / 2 / (double)device->link_bytes_per_second;
+    int beside = 0, both_ways = 0;
+    tl_result result;
+    if (g->large < 8 * g->small_bytes) return TL_OK;
+    on_device.device = turns < 1 ? 1 : turns > 100 ? 100 : (int32_t)turns;
+    result = tli_runs_beside(g, &out, &on_device, &beside);
+    if (!result) result = tli_runs_beside(g, &out, &back, &both_ways);
+    if (result) return result;
+    device->copy_channels = !beside ? TL_COPIES_IN_TURN : both_ways ? 2 : 1;
+    return beside ? tli_measure_waits(g, device) : TL_OK;
+}
+
 static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     const tl_range *r = g->ranges;
     tli_gauge_job job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[0]);
@@ -166,7 +303,7 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     if (result || rate <= 0 || back <= 0) return result;
     device->link_bytes_per_second = tli_round_u64(rate < back ? rate : back);
     device->link_latency_ns = tli_round_u64(latency > back_latency ? latency : back_latency);
-    return TL_OK;
+    return tli_measure_channels(g, device);
 }
 
 #ifndef TL_NO_CODECS

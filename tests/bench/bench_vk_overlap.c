@@ -647,6 +647,7 @@ static void net_rows(const size *s) {
                 memset(&desc, 0, sizeof desc);
                 open_bed((way)how, 0, &x);
                 must(tl_measure_device(&env, &x.backend, NULL, &device), "the device");
+                if (getenv("EACH")) printf("%s: link %.2f GB/s, latency %llu, channels %d, wait %llu\n", way_names[how], (double)device.link_bytes_per_second * (double)shrink / 1e9, (ull)device.link_latency_ns, (int)device.copy_channels, (ull)device.wait_latency_ns);
                 close_bed(&x);
                 desc.graph = &n.graph;
                 desc.device = &device;
