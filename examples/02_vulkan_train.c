@@ -15,15 +15,16 @@
 // HOW IT WORKS   The same training runs from one seed, a step each in turn: with all kept; within
 // 60, 40, 25 and 15 % of the peak of that and within the least there is, where dropped activations
 // are computed again, by plans made layer by layer and by plans of the graph, tensor by tensor
-// (tl_plan_remat); within 40 %, where they are copied to the host and back instead; and within
-// 60 %, where they are compressed to f16. After every turn the gradients of each, all of them, are
+// (tl_plan_remat); within 40 and 25 %, where they may also be copied to the host and back, within
+// 40 % by copies alone; and within 60 %, where they are compressed to f16. After every turn the gradients of each, all of them, are
 // compared with those of the first, byte by byte. Only f16 may differ, as it rounds: there the
 // difference is printed. Before that a rehearsal is timed by the device, node by node: these
-// nanoseconds are the costs by which plans are made; --estimate plans by FLOP instead.
+// nanoseconds are the costs by which plans are made; --estimate plans by FLOP instead. What copies
+// take, and whether kernels run meanwhile, is measured, too (tl_measure_device): so plans know.
 //
 // CONTENTS       (search for "// -- ")
-//                options    kernels    moves    training    trace    rehearsal    rounds    table
-//                pictures    devices    command line    main
+//                options    kernels    training    trace    rehearsal    rounds    table
+//                pictures    devices    copies    command line    main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty, mkdir
 
@@ -47,7 +48,7 @@
 // -- options --
 
 typedef struct options {
-    const char *text, *out, *plan;
+    const char *text, *out, *plan, *transfer;
     uint64_t    device, layers, width, context, batch, steps, seed;
     int         lists, validates, estimates;
     int         kinds[TRAINING_KIND_COUNT];  // 1 = the table has plans of this kind
@@ -67,130 +68,9 @@ static void add_bytes(const training_model *m, const training_node *n, tl_node_d
     desc->bwork_bytes = vk_nn_attention_scratch_bytes(B, NH, T);
 }
 
-// -- moves: keep-all plans that spill or compress what lies idle --
-//
-// A tensor that backward needs is idle between its last use in forward and its first in backward.
-// There it is copied to the host and back, each copy a few steps ahead of its WAIT so that kernels
-// run meanwhile; or it is compressed and expanded. The first tensors are idle longest: they are
-// moved, as few of them as the budget demands.
-//
-//     forward                          backward
-//     F 4  F 5  O 4 ....  W 4     ...  L 4 ....  W 4  DH 4  B 5       spill
-//     F 4  F 5  C 4               ...                 X 4   B 5       f16
-
-enum { MOVE_AHEAD = 3 };          // steps between a copy and its WAIT
-
-typedef struct idle_span {
-    int32_t node;
-    int32_t from, until;  // steps of the keep-all plan: its last use before, its first after
-} idle_span;
-
-static void note_use(idle_span *span, int32_t step, int is_backward) {
-    if (!is_backward) span->from = step;
-    else if (span->until < 0) span->until = step;
-}
-
-// The spans of all tensors, by node; until < 0 = not needed again, or too soon to be worth a move.
-static void find_spans(const tl_graph *graph, const tl_plan *keep_all, idle_span *spans) {
-    int32_t i, k;
-    for (i = 0; i < graph->node_count; i++) {
-        spans[i].node = i;
-        spans[i].from = spans[i].until = -1;
-    }
-    for (i = 0; i < keep_all->step_count; i++) {
-        const tl_step *step = &keep_all->steps[i];
-        const tl_node *node = &graph->nodes[step->node];
-        int is_backward = step->kind == TL_STEP_BACKWARD;
-        if (step->kind > TL_STEP_BACKWARD) continue;
-        for (k = 0; k < node->input_count; k++) {
-            const tl_node_input *input = &graph->inputs[node->first_input + k];
-            if (!is_backward || input->needed) note_use(&spans[input->tensor], i, is_backward);
-        }
-        if (!is_backward || graph->outputs[node->first_output].needed)
-            note_use(&spans[step->node], i, is_backward);
-    }
-    for (i = 0; i < graph->node_count; i++)
-        if (graph->nodes[i].is_input || spans[i].until - spans[i].from <= 2 * MOVE_AHEAD + 2)
-            spans[i].until = -1;
-}
-
-static void put_step(tl_step *steps, int32_t *count, tl_step_kind kind, int32_t node) {
-    tl_step *step = &steps[(*count)++];
-    memset(step, 0, sizeof *step);
-    step->kind = (uint8_t)kind;
-    step->codec = kind == TL_STEP_COMPRESS ? TL_CODEC_F16 : TL_CODEC_NONE;
-    step->node = node;
-    step->output = TL_ALL_OUTPUTS;
-}
-
-// The steps that go before step i (before = 1) or after it, for one tensor.
-static void put_moves(const idle_span *span, int32_t i, int before, int packs, tl_step *steps,
-                      int32_t *count) {
-    if (before && i == span->until - MOVE_AHEAD && !packs)
-        put_step(steps, count, TL_STEP_FETCH, span->node);
-    if (before && i == span->until) {
-        put_step(steps, count, packs ? TL_STEP_EXPAND : TL_STEP_WAIT, span->node);
-        if (!packs) put_step(steps, count, TL_STEP_DROP_HOST, span->node);
-    }
-    if (!before && i == span->from)
-        put_step(steps, count, packs ? TL_STEP_COMPRESS : TL_STEP_SPILL, span->node);
-    if (!before && i == span->from + MOVE_AHEAD && !packs)
-        put_step(steps, count, TL_STEP_WAIT, span->node);
-}
-
-// The keep-all plan with the first `moved` idle tensors moved; it owns its steps.
-static tl_result build_moves(tl_env *env, const tl_graph *graph, const tl_plan *keep_all,
-                             const idle_span *spans, int32_t moved, int packs, tl_plan *plan) {
-    size_t most = (size_t)keep_all->step_count + 5 * (size_t)moved;
-    tl_step *steps = (tl_step *)malloc(most * sizeof *steps);  // as the env does, which frees it
-    int32_t i, k, before;
-    tl_result result;
-    memset(plan, 0, sizeof *plan);
-    if (!steps) return TL_ERROR_NO_MEMORY;
-    for (i = 0; i < keep_all->step_count; i++) {
-        for (before = 1; before >= 0; before--) {
-            int32_t left = moved;
-            for (k = 0; k < graph->node_count && left; k++) {
-                if (spans[k].until < 0) continue;
-                left--;
-                put_moves(&spans[k], i, before, packs, steps, &plan->step_count);
-            }
-            if (before) steps[plan->step_count++] = keep_all->steps[i];
-        }
-    }
-    plan->steps = steps;
-    plan->memory = steps;
-    result = tl_measure_plan(env, graph, NULL, plan);
-    if (result) tl_free_plan(env, plan);
-    return result;
-}
-
-// Move as few tensors as a budget demands; where all are too few, *budget becomes the arena.
-static tl_result find_moves(tl_env *env, const training_model *m, int packs, uint64_t *budget,
-                            tl_plan *plan) {
-    int32_t moved, i, count = 0;
-    idle_span *spans = (idle_span *)calloc((size_t)m->graph.node_count, sizeof *spans);
-    tl_plan keep_all;
-    tl_result result = tl_plan_keep_all(env, &m->graph, 0, &keep_all);
-    memset(plan, 0, sizeof *plan);
-    if (!spans) result = TL_ERROR_NO_MEMORY;
-    if (!result) find_spans(&m->graph, &keep_all, spans);
-    for (i = 0; i < m->graph.node_count && !result; i++) count += spans[i].until >= 0;
-    for (moved = 0; moved <= count && !result; moved++) {
-        tl_free_plan(env, plan);
-        result = build_moves(env, &m->graph, &keep_all, spans, moved, packs, plan);
-        if (!result) result = training_place(env, m, plan);
-        if (!result && plan->arena_bytes <= *budget) break;
-    }
-    if (!result && plan->arena_bytes > *budget) *budget = plan->arena_bytes;
-    tl_free_plan(env, &keep_all);
-    free(spans);
-    return result;
-}
-
 // -- training: one network, its memory on the device and its run --
 
-typedef enum row_kind { ROW_KEEP_ALL, ROW_RECOMPUTE, ROW_SPILL, ROW_F16 } row_kind;
+typedef enum row_kind { ROW_KEEP_ALL, ROW_RECOMPUTE, ROW_COPIES, ROW_F16 } row_kind;
 
 enum { PARAMS, MEANS, SQUARES, GRADS, ARRAY_COUNT };  // MEANS and SQUARES are those of AdamW
 
@@ -491,7 +371,7 @@ static tl_result rehearse(training *t, uint64_t *ns) {
 
 // -- rounds: all trainings, a step each --
 
-enum { ROW_MAX = 13, LOSS_STEPS = 10 };
+enum { ROW_MAX = 15, LOSS_STEPS = 10 };
 
 static const double f16_limit = 0.05;  // relative difference of gradients: rounding stays far below
 
@@ -502,6 +382,7 @@ typedef struct program {
     training_model m;
     tl_vk_device device;
     tl_vk_device_info info;
+    tl_device limits;             // measured: what copies and conversions take; all zero = no time
     int      complaints;          // of the validation layer
     tl_plan  keep_all;            // with measured costs: what budgets are percents of
     uint64_t *node_ns;            // [node_count][2] measured: the costs of the graph
@@ -614,14 +495,14 @@ static void print_bytes(const program *p) {
                (unsigned long long)c.arena_bytes, (unsigned long long)c.staging_bytes,
                (unsigned long long)(c.memory_bytes - c.arena_bytes - c.staging_bytes));
     }
-    printf("peaks: live ranges, without the base; arena: of the run, taken when it is made; staging: for the host's\n"
-           "reads and writes; chunks: weights and the base in the device tier, copies in the host tier\n");
+    printf("peaks: live ranges, without the base; arena: of the run and of its copies on the host, taken when it is made;\n"
+           "staging: for the host's reads and writes; chunks: weights and the base in the device tier\n");
 }
 
 static void print_work(const program *p) {
     int32_t k, gaps = 0;
     printf("\nwork of one step  made again  spilled  compressed  submits  waits   step ms  / keep"
-           " all   cost    loss  gradients\n");
+           " all  predicted    loss  gradients\n");
     for (k = 0; k < p->row_count; k++) {
         const training *t = &p->rows[k], *first = &p->rows[0];
         char again[24], equal[48];
@@ -633,15 +514,15 @@ static void print_work(const program *p) {
             snprintf(equal, sizeof equal, "%.1e off, loss %+.1e", t->difference,
                      mean_loss(p, t) - mean_loss(p, first));
         else snprintf(equal, sizeof equal, "%s", t->equal ? "equal" : "DIFFERENT");
-        printf("%-16s %11s %8d %11d %8llu %6llu %9.2f %11.3f  %.3f  %.4f  %s\n", t->label, again,
+        printf("%-16s %11s %8d %11d %8llu %6llu %9.2f %11.3f  %9.3f  %.4f  %s\n", t->label, again,
                (int)t->report.spill_count, (int)t->report.compress_count,
                (unsigned long long)t->submits, (unsigned long long)t->waits,
                training_find_median(t->rounds_ns, rounds) * 1e-6,
                training_find_ratio(t->rounds_ns, first->rounds_ns, rounds),
                (double)t->plan.cost / (double)first->plan.cost, mean_loss(p, t), equal);
     }
-    printf("%llu steps each%s; times: medians, of %s; cost: of the plan / keep all, without the\n"
-           "optimizer; loss: mean of the last %d steps; equal: every parameter gradient and loss of\n"
+    printf("%llu steps each%s; times: medians, of %s; predicted: the cost of the plan / that of\n"
+           "keep all, without the optimizer; loss: mean of the last %d steps; equal: every parameter gradient and loss of\n"
            "every step, bit for bit; off: in the first step, relative\n",
            (unsigned long long)p->rounds, training_interrupted ? " (interrupted)" : "",
            p->rows[0].clock == CLOCK_MONOTONIC ? "the clock" : "processor time",
@@ -808,8 +689,72 @@ static int open_device(program *p) {
         return training_fail(TRAINING_INPUT, "devices: none of %d can compute", (int)count);
     p->info = infos[best];
     desc.number = best + 1;
+    desc.enable_transfer = !p->o.transfer || strcmp(p->o.transfer, "no") != 0;
     result = tl_vk_init_device(&p->env, &desc, &p->device);
     return result ? training_fail_result(&p->env, p->info.name, result) : TRAINING_OK;
+}
+
+// -- copies: what they take on the device, and plans that make them --
+
+static uint64_t read_wall_ns(void *user) {
+    (void)user;
+    return training_wall_ns();
+}
+
+// Measure what copies to the host and back and conversions take.
+static int measure_copies(program *p) {
+    static const char *const channels[] = { "in turn with kernels", "beside kernels", "beside kernels",
+                                            "beside kernels, both ways at once" };
+    tl_measure_device_desc measure;
+    tl_vk_backend_desc desc;
+    tl_backend backend;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    memset(&measure, 0, sizeof measure);
+    desc.device = p->device;
+    desc.now_ns = read_wall_ns;
+    measure.bytes = (uint64_t)16 << 20;
+    measure.codecs = 1u << TL_CODEC_F16;
+    result = tl_vk_init_backend(&p->env, &desc, &backend);
+    if (!result) result = tl_measure_device(&p->env, &backend, &measure, &p->limits);
+    if (backend.self) tl_vk_free_backend(&p->env, &backend);
+    if (result) return training_fail_result(&p->env, "copies", result);
+    printf("copies     %.2f GB/s to the host and back, %.0f us each beside that, %s; a wait takes %.0f us\n",
+           (double)p->limits.link_bytes_per_second * 1e-9, (double)p->limits.link_latency_ns * 1e-3,
+           channels[p->limits.copy_channels + 1], (double)p->limits.wait_latency_ns * 1e-3);
+    return TRAINING_OK;
+}
+
+// A plan within *budget whose tensors may be copied to the host, or compressed. alone: none is made
+// again. Where no plan fits, *budget becomes the least.
+static tl_result plan_copies(program *p, row_kind kind, int alone, uint64_t *budget, tl_plan *plan,
+                             double *gap_ratio) {
+    size_t count = (size_t)p->m.graph.node_count, i;
+    tl_graph graph = p->m.graph;
+    tl_node *nodes = (tl_node *)malloc(count * sizeof *nodes);
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_result result;
+    if (!nodes) return TL_ERROR_NO_MEMORY;
+    memcpy(nodes, graph.nodes, count * sizeof *nodes);
+    for (i = 0; i < count && alone; i++) nodes[i].once = !nodes[i].is_input;
+    graph.nodes = nodes;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.device = p->o.estimates ? NULL : &p->limits;
+    desc.budget_bytes = *budget;
+    desc.host_budget_bytes = kind == ROW_COPIES ? TL_UNLIMITED : 0;
+    desc.codec = kind == ROW_F16 ? TL_CODEC_F16 : TL_CODEC_NONE;
+    desc.alignment_bytes = p->m.alignment_bytes;
+    desc.work_limit = TRAINING_WORK;
+    result = tl_plan_remat(&p->env, &desc, plan, &report);
+    if (result == TL_ERROR_INFEASIBLE && report.least_budget_bytes) {
+        desc.budget_bytes = *budget = report.least_budget_bytes;
+        result = tl_plan_remat(&p->env, &desc, plan, &report);
+    }
+    *gap_ratio = report.gap_ratio;
+    free(nodes);
+    return result;
 }
 
 // -- command line --
@@ -826,6 +771,7 @@ static const char *const usage =
     "  --seed N           of weights, batches and dropout (1)\n"
     "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
     "                     none: only the rows that keep, copy or compress all\n"
+    "  --transfer no      copy on the queue of the kernels, though the device has one for copies\n"
     "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
     " time\n"
     "  --out DIR          where memory.svg, device.svg and trace.json go (build)\n"
@@ -849,6 +795,7 @@ static int read_options(options *o, int count, char **argv, int *done) {
         { "--text", 0, 0, NULL, &o->text, NULL },
         { "--out", 0, 0, NULL, &o->out, NULL },
         { "--plan", 0, 0, NULL, &o->plan, NULL },
+        { "--transfer", 0, 0, NULL, &o->transfer, NULL },
         { "--list", 0, 0, NULL, NULL, &o->lists },
         { "--validate", 0, 0, NULL, NULL, &o->validates },
         { "--estimate", 0, 0, NULL, NULL, &o->estimates },
@@ -876,6 +823,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     code = read_options(o, count, argv, done);
     if (code || *done) return code;
     code = training_parse_plan(o->plan, o->kinds);
+    if (!code && o->transfer && strcmp(o->transfer, "no") != 0 && strcmp(o->transfer, "yes") != 0)
+        return training_fail(TRAINING_INPUT, "--transfer %s: must be yes or no", o->transfer);
     return code ? code : training_check_multiple("--width", o->width, VK_NN_HEAD);
 }
 
@@ -931,17 +880,24 @@ static int add_row(program *p, row_kind kind, const char *label, tl_plan *plan, 
     return result ? training_fail_result(&p->env, label, result) : TRAINING_OK;
 }
 
-// Add a row that holds a percentage of the keep-all peak by moving tensors, or the least it can.
-static int add_moves_row(program *p, row_kind kind, unsigned percent, const char *how) {
+// Add a row that holds a percentage of the keep-all peak, or the least that it can, by moving
+// tensors, and where that is not all it may do, by making them again.
+static int add_moves_row(program *p, row_kind kind, int alone, unsigned percent, const char *how) {
+    training *t = &p->rows[p->row_count];
     uint64_t asked = p->keep_all.peak_bytes / 100 * percent, budget = asked;
+    double gap_ratio;
     char label[24];
     tl_plan plan;
-    tl_result result = find_moves(&p->env, &p->m, kind == ROW_F16, &budget, &plan);
+    tl_result result = plan_copies(p, kind, alone, &budget, &plan, &gap_ratio);
+    int code;
     if (result) return training_fail_result(&p->env, "plan", result);
     if (budget != asked)
         percent = (unsigned)((budget * 100 + p->keep_all.peak_bytes - 1) / p->keep_all.peak_bytes);
     snprintf(label, sizeof label, "%u %%%s %s", percent, budget != asked ? " least" : "", how);
-    return add_row(p, kind, label, &plan, budget);
+    code = add_row(p, kind, label, &plan, budget);
+    if (!alone) t->gap_ratio = gap_ratio;
+    t->is_drawn = alone || kind == ROW_F16;     // eight curves are all that a picture has
+    return code;
 }
 
 // Add a row that computes again; *is_least is 1 where it is the least that its kind can do.
@@ -980,8 +936,10 @@ static int add_rows(program *p) {
             code = add_found_row(p, &goal, &done[kind]);
         }
     }
-    if (!code) code = add_moves_row(p, ROW_SPILL, 40, "spill");
-    if (!code) code = add_moves_row(p, ROW_F16, 60, "f16");
+    if (!code) code = add_moves_row(p, ROW_COPIES, 1, 40, "copies");
+    if (!code) code = add_moves_row(p, ROW_COPIES, 0, 40, "both");
+    if (!code) code = add_moves_row(p, ROW_COPIES, 0, 25, "both");
+    if (!code) code = add_moves_row(p, ROW_F16, 0, 60, "f16");
     return code;
 }
 
@@ -1014,6 +972,8 @@ static int prepare(program *p, const char *program_path) {
     code = o->estimates ? TRAINING_OK : prepare_costs(p);
     if (code) return code;
     training_print_costs(&p->m);
+    code = o->estimates ? TRAINING_OK : measure_copies(p);
+    if (code) return code;
     code = add_rows(p);
     if (code) return code;
     for (k = 0; k < p->row_count; k++) events += p->rows[k].plan.step_count;
