@@ -27,6 +27,7 @@ typedef unsigned long long ull;
 enum { STEPS = 48, BEHIND = 3, FLOATS = 1 << 22, MODEL_FLOATS = 64, LOOP_NS = 10, SHRINK = 64, PASSES = 4 };
 
 static int is_model;
+static uint64_t plan_work;              // of tl_plan_remat; 0 = the default
 static double loop_ns = LOOP_NS;        // of the busy kernel
 static uint32_t floats = MODEL_FLOATS;
 static uint64_t shrink = SHRINK;        // bytes of the model are fewer, and its links as much slower
@@ -119,9 +120,13 @@ static void open_bed(way how, uint32_t time_count, bed *x) {
     must((x->backend.fill)(x->backend.self, x->busy, 0), "zeros");
 }
 
+static void free_range(const tl_backend *b, tl_range range) {
+    must((b->release)(b->self, range), "a release");
+    must((b->free_block)(b->self, range.block), "a block");
+}
+
 static void close_bed(bed *x) {
-    must((x->backend.release)(x->backend.self, x->busy), "a release");
-    must((x->backend.free_block)(x->backend.self, x->busy.block), "a block");
+    free_range(&x->backend, x->busy);
     tl_vk_free_kernel(&x->backend, x->kernel);
     must(tl_vk_free_backend(&env, &x->backend), "a backend");
     must(tl_vk_free_device(&env, &x->device), "a device");
@@ -147,31 +152,10 @@ static void finish(const bed *x) {
     must((x->backend.wait)(x->backend.self, ticket), "a wait");
 }
 
-// On a GPU: what a turn of the kernel's loop takes.
-static void find_loop_ns(void) {
-    bed x;
-    double best = 0;
-    int i;
-    if (is_model) return;
-    open_bed(ONE_QUEUE, 0, &x);
-    for (i = 0; i < 8; i++) {
-        double start, ns;
-        loop_ns = 1;
-        finish(&x);
-        start = wall_ns();
-        must(be_busy(&x, 20000), "a kernel");
-        finish(&x);
-        ns = (wall_ns() - start) / 20000;
-        if (!i || ns < best) best = ns;
-    }
-    loop_ns = best;
-    close_bed(&x);
-}
-
 // -- the pattern of a plan: kernels, each beside a copy, which a kernel a few steps later waits for --
 
 // By the backend: in the first half of the steps a piece is copied to the host, in the second half another one back.
-static double run_pattern(const bed *x, uint64_t ns, const tl_range *device, const tl_range *host, int copies) {
+static double run_pattern(const bed *x, uint64_t ns, const tl_range *device, const tl_range *host) {
     const tl_backend *b = &x->backend;
     double start;
     int i;
@@ -181,7 +165,6 @@ static double run_pattern(const bed *x, uint64_t ns, const tl_range *device, con
         tl_access access;
         int piece = i % (STEPS / 2);
         must(be_busy(x, ns), "a kernel");
-        if (!copies) continue;
         if (i >= BEHIND) {              // what the copy of three steps before wrote, or read, is used
             access.range = device[(i - BEHIND) % (STEPS / 2)];
             access.writes = 1;
@@ -480,43 +463,41 @@ static bare_times time_bare(bare *x, uint64_t ns, uint64_t bytes) {
     return t;
 }
 
-static void pattern_row(uint64_t megabytes, uint64_t ns) {
-    static bare x;
-    uint64_t bytes = megabytes * 1000000 / shrink / 4096 * 4096;
-    bare_times t, again;
-    double ours[WAY_COUNT];
-    int how, i;
-    open_bare(&x, bytes);
-    (void)time_bare(&x, ns, bytes);
-    t = time_bare(&x, ns, bytes);
-    again = time_bare(&x, ns, bytes);
-    if (again.planned < t.planned) t = again;
-    close_bare(&x);
-    for (how = 0; how < WAY_COUNT; how++) {
-        tl_range device[STEPS / 2], host[STEPS / 2];
-        uint64_t piece = bytes / (STEPS / 2) / 4096 * 4096;
-        bed b;
-        open_bed((way)how, 0, &b);
-        for (i = 0; i < STEPS / 2; i++) {
-            device[i] = add_range(&b.backend, TL_TIER_DEVICE, piece);
-            host[i] = add_range(&b.backend, TL_TIER_HOST, piece);
-        }
-        for (i = 0; i < PASSES; i++) {
-            double ms = run_pattern(&b, ns, device, host, 1) / 1e6;
-            if (!i || ms < ours[how]) ours[how] = ms;
-        }
-        for (i = 0; i < STEPS / 2; i++) {
-            must((b.backend.release)(b.backend.self, device[i]), "a release");
-            must((b.backend.release)(b.backend.self, host[i]), "a release");
-        }
-        for (i = 0; i < STEPS / 2; i++) {
-            must((b.backend.free_block)(b.backend.self, device[i].block), "a block");
-            must((b.backend.free_block)(b.backend.self, host[i].block), "a block");
-        }
-        close_bed(&b);
+// The pattern by the backend: the best of a few passes, in ms.
+static double time_backend(uint64_t ns, uint64_t bytes, way how) {
+    tl_range device[STEPS / 2], host[STEPS / 2];
+    uint64_t piece = bytes / (STEPS / 2) / 4096 * 4096;
+    double best = 0;
+    bed x;
+    int i;
+    open_bed(how, 0, &x);
+    for (i = 0; i < STEPS / 2; i++) {
+        device[i] = add_range(&x.backend, TL_TIER_DEVICE, piece);
+        host[i] = add_range(&x.backend, TL_TIER_HOST, piece);
     }
-    printf("%6llu MB %6.2f ms %8.1f %8.1f %8.1f %8.1f %8.1f | %8.1f %8.1f %8.1f\n", (ull)megabytes, (double)ns / 1e6, t.compute, t.copies,
-           t.one_queue, t.free, t.planned, ours[ONE_QUEUE], ours[ONE_LINK], ours[TWO_LINKS]);
+    for (i = 0; i < PASSES; i++) {
+        double ms = run_pattern(&x, ns, device, host) / 1e6;
+        if (!i || ms < best) best = ms;
+    }
+    for (i = 0; i < STEPS / 2; i++) {
+        free_range(&x.backend, device[i]);
+        free_range(&x.backend, host[i]);
+    }
+    close_bed(&x);
+    return best;
+}
+
+// The pattern by Vulkan alone; the bytes of the model are fewer.
+static bare_times time_pattern(uint64_t megabytes, uint64_t ns, uint64_t *bytes) {
+    static bare x;
+    bare_times t, again;
+    *bytes = megabytes * 1000000 / shrink / 4096 * 4096;
+    open_bare(&x, *bytes);
+    (void)time_bare(&x, ns, *bytes);
+    t = time_bare(&x, ns, *bytes);
+    again = time_bare(&x, ns, *bytes);
+    close_bare(&x);
+    return again.planned < t.planned ? again : t;
 }
 
 // -- networks: plans with copies, predicted and measured --
@@ -625,40 +606,93 @@ static measured run_plan(net *n, const tl_plan *plan, way how) {
     return m;
 }
 
+// What the device is, as a program measures it.
+static tl_device measure(way how) {
+    tl_device device;
+    bed x;
+    open_bed(how, 0, &x);
+    must(tl_measure_device(&env, &x.backend, NULL, &device), "the device");
+    close_bed(&x);
+    return device;
+}
+
+// A plan for a device, within so many percent of all bytes, with or without copies.
+static void make_plan(const net *n, const tl_device *device, uint64_t all_bytes, int percent, int copies, tl_plan *plan) {
+    tl_remat_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &n->graph;
+    desc.device = device;
+    desc.budget_bytes = all_bytes / 100 * (uint64_t)percent;
+    desc.host_budget_bytes = copies ? TL_UNLIMITED : 0;
+    desc.work_limit = plan_work;
+    must(tl_plan_remat(&env, &desc, plan, NULL), "a plan");
+}
+
+static const size sizes[] = {
+    { "8 layers of 256, context 128, batch 128", 8, 256, 128, 128, 6.6e3, 1500 },
+    { "6 layers of 128, context 64, batch 64", 6, 128, 64, 64, 3.2e3, 900 },
+};
+
+#ifndef OVERLAP_WITHOUT_MAIN    // a test runs parts of this
+// On a GPU: what a turn of the kernel's loop takes.
+static void find_loop_ns(void) {
+    bed x;
+    double best = 0;
+    int i;
+    if (is_model) return;
+    open_bed(ONE_QUEUE, 0, &x);
+    for (i = 0; i < 8; i++) {
+        double start, ns;
+        loop_ns = 1;
+        finish(&x);
+        start = wall_ns();
+        must(be_busy(&x, 20000), "a kernel");
+        finish(&x);
+        ns = (wall_ns() - start) / 20000;
+        if (!i || ns < best) best = ns;
+    }
+    loop_ns = best;
+    close_bed(&x);
+}
+
+static void pattern_row(uint64_t megabytes, uint64_t ns) {
+    uint64_t bytes;
+    bare_times t = time_pattern(megabytes, ns, &bytes);
+    printf("%6llu MB %6.2f ms %8.1f %8.1f %8.1f %8.1f %8.1f | %8.1f %8.1f %8.1f\n", (ull)megabytes, (double)ns / 1e6, t.compute, t.copies,
+           t.one_queue, t.free, t.planned, time_backend(ns, bytes, ONE_QUEUE), time_backend(ns, bytes, ONE_LINK),
+           time_backend(ns, bytes, TWO_LINKS));
+}
+
 static void net_rows(const size *s) {
     static const int percents[] = { 60, 40, 25 };
+    tl_device devices[WAY_COUNT];
     net n;
     tl_plan all, plan;
-    tl_remat_desc desc;
     measured base;
     int i, how, copies;
     make_net(&n, s);
     must(tl_plan_keep_all(&env, &n.graph, 0, &all), "keep all");
     base = run_plan(&n, &all, ONE_QUEUE);
     printf("\n%s: %llu bytes, keep all %.2f ms, of kernels %.2f\n", s->name, (ull)(all.peak_bytes * shrink), base.ms, (double)all.cost / 1e6);
+    for (how = 0; how < WAY_COUNT; how++) {
+        devices[how] = measure((way)how);
+        printf("%-16s %.1f GB/s each way, %.0f us a copy, channels %d, %.0f us a wait\n", way_names[how],
+               (double)devices[how].link_bytes_per_second * (double)shrink * 1e-9, (double)devices[how].link_latency_ns * 1e-3,
+               (int)devices[how].copy_channels, (double)devices[how].wait_latency_ns * 1e-3);
+    }
     printf("%-28s %10s %10s %8s %8s %8s %10s\n", "plan", "predicted", "measured", "ratio", "submits", "waits", "longest ms");
     for (i = 0; i < 3; i++)
         for (copies = 0; copies < 2; copies++)
             for (how = 0; how < (copies ? WAY_COUNT : 1); how++) {
-                tl_device device;
-                bed x;
                 measured m;
                 char label[64];
-                memset(&desc, 0, sizeof desc);
-                open_bed((way)how, 0, &x);
-                must(tl_measure_device(&env, &x.backend, NULL, &device), "the device");
-                if (getenv("EACH")) printf("%s: link %.2f GB/s, latency %llu, channels %d, wait %llu\n", way_names[how], (double)device.link_bytes_per_second * (double)shrink / 1e9, (ull)device.link_latency_ns, (int)device.copy_channels, (ull)device.wait_latency_ns);
-                close_bed(&x);
-                desc.graph = &n.graph;
-                desc.device = &device;
-                desc.budget_bytes = all.peak_bytes / 100 * (uint64_t)percents[i];
-                desc.host_budget_bytes = copies ? TL_UNLIMITED : 0;
-                must(tl_plan_remat(&env, &desc, &plan, NULL), "a plan");
+                double predicted;
+                make_plan(&n, &devices[how], all.peak_bytes, percents[i], copies, &plan);
                 m = run_plan(&n, &plan, (way)how);
+                predicted = (double)plan.cost / (double)all.cost;
                 snprintf(label, sizeof label, "%d %%, %s", percents[i], copies ? way_names[how] : "recompute");
-                printf("%-28s %10.3f %10.3f %8.3f %8llu %8llu %10.2f\n", label, (double)plan.cost / (double)all.cost, m.ms / base.ms,
-                       m.ms / base.ms / ((double)plan.cost / (double)all.cost), (ull)m.counters.submit_count, (ull)m.counters.host_wait_count,
-                       m.longest_ms);
+                printf("%-28s %10.3f %10.3f %8.3f %8llu %8llu %10.2f\n", label, predicted, m.ms / base.ms, m.ms / base.ms / predicted,
+                       (ull)m.counters.submit_count, (ull)m.counters.host_wait_count, m.longest_ms);
                 tl_free_plan(&env, &plan);
             }
     tl_free_plan(&env, &all);
@@ -676,10 +710,6 @@ static int has_gpu(void) {
 }
 
 int main(int argc, char **argv) {
-    static const size sizes[] = {
-        { "8 layers of 256, context 128, batch 128", 8, 256, 128, 128, 6.6e3, 1500 },
-        { "6 layers of 128, context 64, batch 64", 6, 128, 64, 64, 3.2e3, 900 },
-    };
     size_t i;
     setvbuf(stdout, NULL, _IOLBF, 0);
     is_model = (argc > 1 && !strcmp(argv[1], "--model")) || !has_gpu();
@@ -692,3 +722,4 @@ int main(int argc, char **argv) {
     for (i = 0; i < sizeof sizes / sizeof *sizes; i++) net_rows(&sizes[i]);
     return 0;
 }
+#endif
