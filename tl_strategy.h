@@ -28055,6 +28055,8 @@ typedef struct tli_search_problem {
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
     uint64_t       *codec_ns;        // [tensors] time to compress it, and as much again to expand it
+    const uint64_t *turn_ns;         // [tensors] time of one copy, where copies take turns with calls; NULL = they
+                                     // run beside
     tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
     int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
@@ -28092,11 +28094,13 @@ static int32_t tli_search_expanded(const tli_search_problem *p, int32_t call) {
     return TLI_SEARCH_COPIES && call >= first ? (call - first) / 2 : -1;
 }
 
-// The cost of a call that is not a backward: for an expansion, that of both conversions.
+// The cost of a call that is not a backward: for an expansion that of both conversions, for a fetch that takes
+// its turn that of both copies.
 static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) {
     int32_t tensor = tli_search_expanded(p, call);
     if (tensor >= 0) return 2 * p->codec_ns[tensor];
-    return call % 2 || call >= tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
+    if (call > tli_search_end_call(p)) return p->turn_ns ? 2 * p->turn_ns[(call - tli_search_fetch_call(p, 0)) / 2] : 0;
+    return call % 2 || call == tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
 }
 
 // The bytes of a forward that saves beyond those of one that does not: below 0 where swork is far below fwork.
@@ -33325,9 +33329,11 @@ typedef struct tli_offload_search {
     uint64_t       best_time, time;  // of the best sequence; of the present one
 } tli_offload_search;
 
-// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for.
+// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for, as
+// where copies take turns with calls.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
+    if (r->p->turn_ns) return 256;
     return prices[tli_search_draw(r, 8)];
 }
 
@@ -33552,6 +33558,7 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
         x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
+        if (x.r.copy_ns && x.o.copies_at_start.channels == TL_COPIES_IN_TURN) p.turn_ns = x.o.copy_ns;
         if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
                                     : tli_offload_run(&x, in, plan, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
@@ -36930,6 +36937,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tl
     uint64_t asked = a->rounded.work_limit, left = tli_arena_left(a);
     uint64_t share = a->turns ? TLI_ARENA_PLAN_SHARE(left) : left / 8 * 5 + 1;  // others may have to follow
     tl_result result;
+    if (a->rounded.codec || budget->host_bytes) share = share / 2 + 1;  // it is spent without copies, then with
     if (a->work_end && share < asked) a->rounded.work_limit = share;
     result = (make)(a, budget, report);
     a->rounded.work_limit = asked;

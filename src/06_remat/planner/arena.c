@@ -162,6 +162,7 @@ static tl_result tli_arena_try(tli_arena_plan *a, tli_arena_maker make, const tl
     uint64_t asked = a->rounded.work_limit, left = tli_arena_left(a);
     uint64_t share = a->turns ? TLI_ARENA_PLAN_SHARE(left) : left / 8 * 5 + 1;  // others may have to follow
     tl_result result;
+    if (a->rounded.codec || budget->host_bytes) share = share / 2 + 1;  // it is spent without copies, then with
     if (a->work_end && share < asked) a->rounded.work_limit = share;
     result = (make)(a, budget, report);
     a->rounded.work_limit = asked;

@@ -381,9 +381,11 @@ typedef struct tli_offload_search {
     uint64_t       best_time, time;  // of the best sequence; of the present one
 } tli_offload_search;
 
-// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for.
+// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for, as
+// where copies take turns with calls.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
+    if (r->p->turn_ns) return 256;
     return prices[tli_search_draw(r, 8)];
 }
 
@@ -608,6 +610,7 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
         x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
+        if (x.r.copy_ns && x.o.copies_at_start.channels == TL_COPIES_IN_TURN) p.turn_ns = x.o.copy_ns;
         if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
                                     : tli_offload_run(&x, in, plan, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
