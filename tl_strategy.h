@@ -712,8 +712,8 @@ typedef struct tl_device {
     uint64_t bytes_per_second;                 // device memory, read + write
     uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
     uint64_t link_latency_ns;                  // per copy
-    int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one for
-                                               // both, TL_COPIES_IN_TURN = none: they take turns with kernels
+    int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one,
+                                               // TL_COPIES_IN_TURN = none: they take turns with kernels
     uint64_t wait_latency_ns;                  // no kernel runs for so long at a WAIT, or at several in a row
     uint64_t call_latency_ns;                  // per call of a kernel among others, beyond its work
     uint64_t codec_bytes_per_second;           // compress and expand, uncompressed side; 0 = no time
@@ -19086,14 +19086,13 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     for (i = 0; i < plan->step_count && !result; i++) {
         tl_step step = tl_find_step(plan, i);
         int copies = step.kind == TL_STEP_SPILL || step.kind == TL_STEP_FETCH;
-        uint64_t start = sim.now, free = sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
-        if (copies && free > start) start = free;
+        const uint64_t *free = &sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
+        uint64_t start = copies && *free > sim.now ? *free : sim.now;
         result = tli_sim_step(&sim, &step);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
         if (desc->start_cost) desc->start_cost[i] = start;
-        free = sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
-        if (desc->end_cost) desc->end_cost[i] = copies && free > sim.now ? free : sim.now;
+        if (desc->end_cost) desc->end_cost[i] = copies && *free > sim.now ? *free : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;
@@ -28055,8 +28054,8 @@ typedef struct tli_search_problem {
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
     uint64_t       *codec_ns;        // [tensors] time to compress it, and as much again to expand it
-    const uint64_t *turn_ns;         // [tensors] time of one copy, where copies take turns with calls; NULL = they
-                                     // run beside
+    const uint64_t *turn_ns;         // [tensors] time of a copy that takes turns with calls; NULL = copies run
+                                     // beside them
     tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
     int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
@@ -28097,9 +28096,9 @@ static int32_t tli_search_expanded(const tli_search_problem *p, int32_t call) {
 // The cost of a call that is not a backward: for an expansion that of both conversions, for a fetch that takes
 // its turn that of both copies.
 static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) {
-    int32_t tensor = tli_search_expanded(p, call);
+    int32_t tensor = tli_search_expanded(p, call), fetched = (call - tli_search_fetch_call(p, 0)) / 2;
     if (tensor >= 0) return 2 * p->codec_ns[tensor];
-    if (call > tli_search_end_call(p)) return p->turn_ns ? 2 * p->turn_ns[(call - tli_search_fetch_call(p, 0)) / 2] : 0;
+    if (call > tli_search_end_call(p)) return p->turn_ns ? 2 * p->turn_ns[fetched] : 0;
     return call % 2 || call == tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
 }
 
@@ -33329,8 +33328,8 @@ typedef struct tli_offload_search {
     uint64_t       best_time, time;  // of the best sequence; of the present one
 } tli_offload_search;
 
-// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for, as
-// where copies take turns with calls.
+// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for,
+// as where copies take turns with calls.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
     if (r->p->turn_ns) return 256;
@@ -58303,8 +58302,8 @@ TLI_IMPL tl_result tl_free_cpu_backend(tl_env *env, tl_backend *backend) {
 //     copies to the host beside copies on the device    together >= alone + alone: they take turns
 //     copies to the host beside copies from it          together about as the longer one: two channels
 //
-// wait_latency_ns is by how much longer a row of device copies takes when each reads a few bytes that were copied
-// from the host a whole device copy before, so that no copy is waited for, and only the waiting itself counts.
+// wait_latency_ns is by how much longer a row of device copies takes when each reads a few bytes that were
+// copied from the host a whole device copy before: no copy is waited for, and only the waiting itself counts.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
@@ -58510,9 +58509,10 @@ static tl_result tli_enqueue_mix(const tli_gauge *g, const void *user) {
     return result;
 }
 
-// Whether two mixes run side by side: together they take less than both one after the other, by more than half of
-// the shorter one.
-static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, const tli_gauge_mix *b, int *beside) {
+// Whether two mixes run side by side: together they take less than both one after the other, by more than half
+// of the shorter one.
+static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, const tli_gauge_mix *b,
+                                 int *beside) {
     tli_gauge_mix both;
     double first = 0, second = 0, together = 0;
     tl_result result = tli_time_work(g, tli_enqueue_mix, a, &first);
@@ -58528,8 +58528,8 @@ static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, con
 // A row of device copies with small copies from the host between them.
 typedef struct tli_gauge_row { int32_t reads, turns; } tli_gauge_row;    // reads: 1 = they read what was copied
 
-// The first and the last bytes of a half are written in turn; a device copy reads those that were written before
-// the one that came before it, and all between.
+// The first and the last bytes of a half are written in turn; a device copy reads those that were written
+// before the device copy before it, and all between.
 static tl_result tli_enqueue_row(const tli_gauge *g, const void *user) {
     const tli_gauge_row *row = (const tli_gauge_row *)user;
     uint64_t small = g->small_bytes, half = g->large / 2 / small * small;
@@ -58553,7 +58553,8 @@ static tl_result tli_measure_waits(const tli_gauge *g, tl_device *device) {
     result = tli_time_work(g, tli_enqueue_row, &row, &without);
     row.reads = 1;
     if (!result) result = tli_time_work(g, tli_enqueue_row, &row, &with);
-    if (!result && with > without) device->wait_latency_ns = tli_round_u64((with - without) / (TLI_GAUGE_WAITS - 1));
+    with = (with - without) / (TLI_GAUGE_WAITS - 1);
+    if (!result && with > 0) device->wait_latency_ns = tli_round_u64(with);
     return result;
 }
 

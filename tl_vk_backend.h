@@ -95,8 +95,8 @@ typedef struct tl_vk_device {
     uint32_t           queue_family;     // of the queue, or in record mode of the caller's command buffers
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
-    VkQueue            upload_queue;     // for those of them that go to the device tier, where the device copies
-                                         // both ways at once; VK_NULL_HANDLE = transfer_queue
+    VkQueue            upload_queue;     // for those of them that go to the device tier, where it copies both
+                                         // ways at once; VK_NULL_HANDLE = transfer_queue
     uint32_t           transfer_family;  // of transfer_queue and upload_queue
     void             (*lock_queue)(void *user);    // before every use of a queue; both or neither
     void             (*unlock_queue)(void *user);  // after it
@@ -210,8 +210,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t staging_bytes;      // 0 = 4 MiB. With a queue a larger range goes through it in pieces, by way of
                                  // memory of the env; in record mode it gets a buffer of its own. Both are kept
     uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
-    int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4 frames, or with a queue as many
-                                 // submits as a step makes, up to 256, so that the host waits for none of them
+    int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4 frames, or with a queue as
+                                 // many submits as a step makes, up to 256, so that the host waits for none
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
     uint32_t time_count;         // timestamp slots for tl_vk_record_time
     tl_vk_copy_path copy_path;   // device to device; 0 = command; tl_vk_measure_copies finds the better one
@@ -1293,8 +1293,8 @@ typedef struct tli_vk_block {
 typedef struct tli_vk_link {
     VkQueue     queue;
     VkSemaphore timeline;
-    uint64_t    made, sent, passed;// values of the timeline: of the latest transfer, of the latest that was handed
-                                   // over, of the latest that is known to have finished
+    uint64_t    made, sent, passed;// values of the timeline: of the latest transfer, of the latest that was
+                                   // handed over, of the latest that is known to have finished
 } tli_vk_link;
 
 // A copy between the tiers.
@@ -2525,13 +2525,14 @@ static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t res
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
-// Copies between the tiers on queues of their own. A link is such a queue: one for both directions, or one each.
+// Copies between the tiers on queues of their own. A link is such a queue: one for both directions, or one for
+// each.
 //
 //     queue    [batch 7][batch 8]------------[batch 9: reads the copy]
 //                               \            /
-//     link                       [transfer 3]          waits for batch 8, and batch 9 waits for it: on the device
+//     link                       [transfer 3]        waits for batch 8; batch 9 waits for it, on the device
 //
-// Each transfer has a command buffer, and a value of the link's timeline, of its own. Transfers with no commands
+// Each transfer has a command buffer, and a value of the link's timeline, of its own. Those with no commands
 // between them are handed over by one call. A transfer counts to the batch that is open then: that has passed
 // when both have finished. The buffers belong to both queue families at once.
 
@@ -2589,7 +2590,7 @@ static VkResult tli_vk_look_at_links(tli_vk *b) {
     for (i = 0; i < b->link_count && !result; i++) {
         uint64_t value = 0;
         result = (b->vk.vkGetSemaphoreCounterValue)(b->device, b->links[i].timeline, &value);
-        if (!result && value > b->links[i].sent) return VK_ERROR_DEVICE_LOST;  // drivers say so of a lost device
+        if (!result && value > b->links[i].sent) return VK_ERROR_DEVICE_LOST;  // what drivers then say
         if (!result) b->links[i].passed = value;
     }
     while (!result && b->transfer_done < b->transfer_sent) {
@@ -2635,63 +2636,74 @@ static tl_result tli_vk_wait_for_oldest(tli_vk *b, const char *function) {
     return result ? tli_vk_fail_result(b, function, "wait for a copy", result) : TL_OK;
 }
 
-// Make the ring of transfers larger. 0 = no memory, or it is as large as it gets.
+// Make the ring of transfers, all of which are under way, larger. 0 = no memory, or it is as large as it gets.
 static int tli_vk_grow_ring(tli_vk *b) {
-    int32_t larger = b->transfer_capacity ? 2 * b->transfer_capacity : TLI_VK_TRANSFERS;
-    uint64_t number;
+    int32_t was = b->transfer_capacity, larger = was ? 2 * was : TLI_VK_TRANSFERS;
     tli_vk_transfer *old = b->transfers;
-    int32_t was = b->transfer_capacity, i, next = 0;
+    uint64_t number;
     if (larger > TLI_VK_MOST_TRANSFERS) return 0;
     b->transfers = (tli_vk_transfer *)tl_add_memory(b->env, (size_t)larger * sizeof *b->transfers);
     if (!b->transfers) { b->transfers = old; return 0; }
     b->calls.host_alloc_count++;
     b->transfer_capacity = larger;
-    for (number = b->transfer_done + 1; was && number <= b->transfer_made; number++)
+    for (number = b->transfer_done + 1; number <= b->transfer_made; number++)
         *tli_vk_transfer_of(b, number) = old[number % (uint64_t)was];
-    for (i = 0; i < was; i++) {     // the others bring their command buffers along
-        if (b->transfer_made - b->transfer_done == (uint64_t)was) break;
-        for (number = b->transfer_done + 1; number <= b->transfer_made; number++)
-            if ((int32_t)(number % (uint64_t)was) == i) break;
-        if (number <= b->transfer_made) continue;
-        while (b->transfers[next].commands) next++;
-        b->transfers[next] = old[i];
-    }
     tl_free_memory(b->env, old);
     return 1;
+}
+
+// What vkQueueSubmit is told of one transfer.
+typedef struct tli_vk_sending {
+    VkTimelineSemaphoreSubmitInfo timeline;
+    VkSemaphore waits[2];
+    uint64_t    values[2];
+} tli_vk_sending;
+
+static VkSubmitInfo tli_vk_describe_transfer(tli_vk *b, const tli_vk_transfer *t, tli_vk_sending *s) {
+    static const VkPipelineStageFlags stages[2] = {
+        VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT
+    };
+    VkSubmitInfo info;
+    uint32_t count = 0;
+    memset(&info, 0, sizeof info);
+    memset(s, 0, sizeof *s);
+    if (t->after) {
+        s->waits[count] = b->timeline;
+        s->values[count++] = t->after;
+    }
+    if (t->other_value) {
+        s->waits[count] = b->links[1 - t->link].timeline;
+        s->values[count++] = t->other_value;
+    }
+    s->timeline.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+    s->timeline.waitSemaphoreValueCount = info.waitSemaphoreCount = count;
+    s->timeline.signalSemaphoreValueCount = info.signalSemaphoreCount = 1;
+    s->timeline.pSignalSemaphoreValues = &t->value;
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    info.pNext = &s->timeline;
+    if (count) s->timeline.pWaitSemaphoreValues = s->values;
+    if (count) info.pWaitSemaphores = s->waits;
+    if (count) info.pWaitDstStageMask = stages;
+    info.commandBufferCount = 1;
+    info.pCommandBuffers = &t->commands;
+    info.pSignalSemaphores = &b->links[t->link].timeline;
+    return info;
 }
 
 // Hand over the transfers that wait for that, with one call for each run of them on one link. What fails is
 // tried again later.
 static tl_result tli_vk_send_transfers(tli_vk *b, const char *function) {
     VkSubmitInfo infos[TLI_VK_SENT_AT_ONCE];
-    VkTimelineSemaphoreSubmitInfo timelines[TLI_VK_SENT_AT_ONCE];
-    VkSemaphore waits[TLI_VK_SENT_AT_ONCE][2];
-    uint64_t values[TLI_VK_SENT_AT_ONCE][2];
-    static const VkPipelineStageFlags stages[2] = { VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT };
+    tli_vk_sending sendings[TLI_VK_SENT_AT_ONCE];
     while (b->transfer_sent < b->transfer_made) {
-        int32_t link = tli_vk_transfer_of(b, b->transfer_sent + 1)->link;
+        const tli_vk_transfer *t = tli_vk_transfer_of(b, b->transfer_sent + 1);
+        int32_t link = t->link;
         uint32_t count = 0;
         VkResult result;
-        memset(infos, 0, sizeof infos);
-        memset(timelines, 0, sizeof timelines);
         while (count < TLI_VK_SENT_AT_ONCE && b->transfer_sent + count < b->transfer_made) {
-            tli_vk_transfer *t = tli_vk_transfer_of(b, b->transfer_sent + count + 1);
-            uint32_t n = 0;
+            t = tli_vk_transfer_of(b, b->transfer_sent + count + 1);
             if (t->link != link) break;
-            if (t->after) { waits[count][n] = b->timeline; values[count][n++] = t->after; }
-            if (t->other_value) { waits[count][n] = b->links[1 - link].timeline; values[count][n++] = t->other_value; }
-            timelines[count].sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
-            timelines[count].waitSemaphoreValueCount = infos[count].waitSemaphoreCount = n;
-            if (n) timelines[count].pWaitSemaphoreValues = values[count];
-            timelines[count].signalSemaphoreValueCount = infos[count].signalSemaphoreCount = 1;
-            timelines[count].pSignalSemaphoreValues = &t->value;
-            infos[count].sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-            infos[count].pNext = &timelines[count];
-            if (n) infos[count].pWaitSemaphores = waits[count];
-            if (n) infos[count].pWaitDstStageMask = stages;
-            infos[count].commandBufferCount = 1;
-            infos[count].pCommandBuffers = &t->commands;
-            infos[count].pSignalSemaphores = &b->links[link].timeline;
+            infos[count] = tli_vk_describe_transfer(b, t, &sendings[count]);
             count++;
         }
         tli_vk_lock(b);
@@ -2705,21 +2717,29 @@ static tl_result tli_vk_send_transfers(tli_vk *b, const char *function) {
     return TL_OK;
 }
 
+static int tli_vk_is_ring_full(const tli_vk *b) {
+    return b->transfer_made - b->transfer_done == (uint64_t)b->transfer_capacity;
+}
+
+// Have room in the ring for one more transfer: it grows, or the oldest one is waited for.
+static tl_result tli_vk_reserve_transfer(tli_vk *b, const char *function) {
+    VkResult looked;
+    tl_result result;
+    if (!tli_vk_is_ring_full(b)) return TL_OK;
+    looked = tli_vk_look_at_links(b);
+    if (looked) return tli_vk_fail_result(b, function, "status of the device", looked);
+    if (!tli_vk_is_ring_full(b) || tli_vk_grow_ring(b)) return TL_OK;
+    if (!b->transfer_capacity)
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copies between the tiers");
+    result = tli_vk_send_transfers(b, function);
+    return result ? result : tli_vk_wait_for_oldest(b, function);
+}
+
 // Have an entry of the ring with a command buffer, for the transfer with the next number.
 static tl_result tli_vk_take_transfer(tli_vk *b, const char *function, tli_vk_transfer **taken) {
+    tl_result result = tli_vk_reserve_transfer(b, function);
     tli_vk_transfer *t;
-    tl_result result;
-    if (b->transfer_made - b->transfer_done == (uint64_t)b->transfer_capacity) {
-        VkResult looked = tli_vk_look_at_links(b);
-        if (looked) return tli_vk_fail_result(b, function, "status of the device", looked);
-    }
-    if (b->transfer_made - b->transfer_done == (uint64_t)b->transfer_capacity && !tli_vk_grow_ring(b)) {
-        if (!b->transfer_capacity)
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the copies between the tiers");
-        result = tli_vk_send_transfers(b, function);
-        if (!result) result = tli_vk_wait_for_oldest(b, function);
-        if (result) return result;
-    }
+    if (result) return result;
     t = tli_vk_transfer_of(b, b->transfer_made + 1);
     *taken = t;
     if (t->commands) return TL_OK;
@@ -3644,8 +3664,8 @@ static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
 // Values of the links' timelines that must be reached; 0 = none.
 typedef struct tli_vk_needs { uint64_t values[2]; } tli_vk_needs;
 
-// Add what an access of a place must wait for: transfers that write there, and where it writes itself all. Reads
-// that have finished are forgotten on the way; what was written becomes visible only by a wait.
+// Add what an access of a place must wait for: transfers that write there, and where it writes itself all.
+// Reads that have finished are forgotten on the way; what was written becomes visible only by a wait.
 static void tli_vk_find_needs(tli_vk *b, const tli_vk_place *place, int writes, tli_vk_needs *needs) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--) {
@@ -3657,13 +3677,15 @@ static void tli_vk_find_needs(tli_vk *b, const tli_vk_place *place, int writes, 
     }
 }
 
-// Note a place of a transfer. There is room for it. Who waits for one that writes, waits for those that it followed.
+// Note a place of a transfer. There is room for it. Who waits for one that writes waits for those that it
+// followed.
 static void tli_vk_add_away(tli_vk *b, const tli_vk_place *place, const tli_vk_transfer *transfer, int writes) {
     tli_vk_away *away;
     int32_t i;
     for (i = b->away_count - 1; i >= 0 && writes; i--) {
         const tli_vk_place *old = &b->away[i].place;
-        if (old->chunk == place->chunk && old->at >= place->at && old->at + old->bytes <= place->at + place->bytes)
+        uint64_t end = place->at + place->bytes;
+        if (old->chunk == place->chunk && old->at >= place->at && old->at + old->bytes <= end)
             b->away[i] = b->away[--b->away_count];
     }
     away = &b->away[b->away_count++];
@@ -3701,8 +3723,8 @@ static tl_result tli_vk_record_transfer(tli_vk *b, const tli_vk_transfer *transf
     return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
 }
 
-// Copy between the tiers on a link, after all work that was enqueued so far. That is submitted, so that the copy
-// can begin; the copy itself is handed over before the next commands are recorded.
+// Copy between the tiers on a link, after all work that was enqueued so far. That is submitted, so that the
+// copy can begin; the copy itself is handed over before the next commands are recorded.
 static tl_result tli_vk_transfer_by_link(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                          const char *function) {
     int32_t link = b->link_count > 1 && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE, i;
@@ -3736,8 +3758,8 @@ static tl_result tli_vk_transfer_by_link(tli_vk *b, const tli_vk_op *op, uint64_
     return TL_OK;
 }
 
-// Let the batch that takes the next commands wait for the links, on the device. Work recorded so far is submitted
-// first, so that it does not wait.
+// Let the batch that takes the next commands wait for the links, on the device. Work recorded so far is
+// submitted first, so that it does not wait.
 static tl_result tli_vk_wait_for_links(tli_vk *b, const tli_vk_needs *needs, const char *function) {
     const uint64_t *waits = b->open == TLI_VK_OPEN ? tli_vk_batch_of(b, b->serial)->waits_for : NULL;
     uint64_t *waits_for;

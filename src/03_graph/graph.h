@@ -38,8 +38,8 @@ typedef struct tl_device {
     uint64_t bytes_per_second;                 // device memory, read + write
     uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
     uint64_t link_latency_ns;                  // per copy
-    int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one for
-                                               // both, TL_COPIES_IN_TURN = none: they take turns with kernels
+    int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one,
+                                               // TL_COPIES_IN_TURN = none: they take turns with kernels
     uint64_t wait_latency_ns;                  // no kernel runs for so long at a WAIT, or at several in a row
     uint64_t call_latency_ns;                  // per call of a kernel among others, beyond its work
     uint64_t codec_bytes_per_second;           // compress and expand, uncompressed side; 0 = no time

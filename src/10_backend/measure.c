@@ -17,8 +17,8 @@
 //     copies to the host beside copies on the device    together >= alone + alone: they take turns
 //     copies to the host beside copies from it          together about as the longer one: two channels
 //
-// wait_latency_ns is by how much longer a row of device copies takes when each reads a few bytes that were copied
-// from the host a whole device copy before, so that no copy is waited for, and only the waiting itself counts.
+// wait_latency_ns is by how much longer a row of device copies takes when each reads a few bytes that were
+// copied from the host a whole device copy before: no copy is waited for, and only the waiting itself counts.
 
 #define TLI_GAUGE_SAMPLES 31
 #define TLI_GAUGE_SMALL   4096       // bytes of the smaller copy: mostly latency
@@ -224,9 +224,10 @@ static tl_result tli_enqueue_mix(const tli_gauge *g, const void *user) {
     return result;
 }
 
-// Whether two mixes run side by side: together they take less than both one after the other, by more than half of
-// the shorter one.
-static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, const tli_gauge_mix *b, int *beside) {
+// Whether two mixes run side by side: together they take less than both one after the other, by more than half
+// of the shorter one.
+static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, const tli_gauge_mix *b,
+                                 int *beside) {
     tli_gauge_mix both;
     double first = 0, second = 0, together = 0;
     tl_result result = tli_time_work(g, tli_enqueue_mix, a, &first);
@@ -242,8 +243,8 @@ static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, con
 // A row of device copies with small copies from the host between them.
 typedef struct tli_gauge_row { int32_t reads, turns; } tli_gauge_row;    // reads: 1 = they read what was copied
 
-// The first and the last bytes of a half are written in turn; a device copy reads those that were written before
-// the one that came before it, and all between.
+// The first and the last bytes of a half are written in turn; a device copy reads those that were written
+// before the device copy before it, and all between.
 static tl_result tli_enqueue_row(const tli_gauge *g, const void *user) {
     const tli_gauge_row *row = (const tli_gauge_row *)user;
     uint64_t small = g->small_bytes, half = g->large / 2 / small * small;
@@ -267,7 +268,8 @@ static tl_result tli_measure_waits(const tli_gauge *g, tl_device *device) {
     result = tli_time_work(g, tli_enqueue_row, &row, &without);
     row.reads = 1;
     if (!result) result = tli_time_work(g, tli_enqueue_row, &row, &with);
-    if (!result && with > without) device->wait_latency_ns = tli_round_u64((with - without) / (TLI_GAUGE_WAITS - 1));
+    with = (with - without) / (TLI_GAUGE_WAITS - 1);
+    if (!result && with > 0) device->wait_latency_ns = tli_round_u64(with);
     return result;
 }
 

@@ -27,8 +27,8 @@ typedef struct tl_vk_device {
     uint32_t           queue_family;     // of the queue, or in record mode of the caller's command buffers
     VkQueue            transfer_queue;   // for copies between the tiers, needs timelines and a queue;
                                          // VK_NULL_HANDLE = the queue
-    VkQueue            upload_queue;     // for those of them that go to the device tier, where the device copies
-                                         // both ways at once; VK_NULL_HANDLE = transfer_queue
+    VkQueue            upload_queue;     // for those of them that go to the device tier, where it copies both
+                                         // ways at once; VK_NULL_HANDLE = transfer_queue
     uint32_t           transfer_family;  // of transfer_queue and upload_queue
     void             (*lock_queue)(void *user);    // before every use of a queue; both or neither
     void             (*unlock_queue)(void *user);  // after it

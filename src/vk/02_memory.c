@@ -96,8 +96,8 @@ typedef struct tli_vk_block {
 typedef struct tli_vk_link {
     VkQueue     queue;
     VkSemaphore timeline;
-    uint64_t    made, sent, passed;// values of the timeline: of the latest transfer, of the latest that was handed
-                                   // over, of the latest that is known to have finished
+    uint64_t    made, sent, passed;// values of the timeline: of the latest transfer, of the latest that was
+                                   // handed over, of the latest that is known to have finished
 } tli_vk_link;
 
 // A copy between the tiers.

@@ -50,8 +50,8 @@ typedef struct tl_vk_backend_desc {
     uint64_t staging_bytes;      // 0 = 4 MiB. With a queue a larger range goes through it in pieces, by way of
                                  // memory of the env; in record mode it gets a buffer of its own. Both are kept
     uint64_t submit_bytes;       // bytes of work after which the backend submits by itself; 0 = 256 MiB
-    int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4 frames, or with a queue as many
-                                 // submits as a step makes, up to 256, so that the host waits for none of them
+    int32_t  batch_count;        // submits or frames in flight, at most 64; 0 = 4 frames, or with a queue as
+                                 // many submits as a step makes, up to 256, so that the host waits for none
     uint32_t workgroup_size;     // of the shaders in [5]; 0 = 64; a power of two up to 1024
     uint32_t time_count;         // timestamp slots for tl_vk_record_time
     tl_vk_copy_path copy_path;   // device to device; 0 = command; tl_vk_measure_copies finds the better one

@@ -517,8 +517,8 @@ static int tli_vk_is_transfer(const tli_vk *b, const tli_vk_op *op) {
 // Values of the links' timelines that must be reached; 0 = none.
 typedef struct tli_vk_needs { uint64_t values[2]; } tli_vk_needs;
 
-// Add what an access of a place must wait for: transfers that write there, and where it writes itself all. Reads
-// that have finished are forgotten on the way; what was written becomes visible only by a wait.
+// Add what an access of a place must wait for: transfers that write there, and where it writes itself all.
+// Reads that have finished are forgotten on the way; what was written becomes visible only by a wait.
 static void tli_vk_find_needs(tli_vk *b, const tli_vk_place *place, int writes, tli_vk_needs *needs) {
     int32_t i;
     for (i = b->away_count - 1; i >= 0; i--) {
@@ -530,13 +530,15 @@ static void tli_vk_find_needs(tli_vk *b, const tli_vk_place *place, int writes, 
     }
 }
 
-// Note a place of a transfer. There is room for it. Who waits for one that writes, waits for those that it followed.
+// Note a place of a transfer. There is room for it. Who waits for one that writes waits for those that it
+// followed.
 static void tli_vk_add_away(tli_vk *b, const tli_vk_place *place, const tli_vk_transfer *transfer, int writes) {
     tli_vk_away *away;
     int32_t i;
     for (i = b->away_count - 1; i >= 0 && writes; i--) {
         const tli_vk_place *old = &b->away[i].place;
-        if (old->chunk == place->chunk && old->at >= place->at && old->at + old->bytes <= place->at + place->bytes)
+        uint64_t end = place->at + place->bytes;
+        if (old->chunk == place->chunk && old->at >= place->at && old->at + old->bytes <= end)
             b->away[i] = b->away[--b->away_count];
     }
     away = &b->away[b->away_count++];
@@ -574,8 +576,8 @@ static tl_result tli_vk_record_transfer(tli_vk *b, const tli_vk_transfer *transf
     return result ? tli_vk_fail_result(b, function, "vkEndCommandBuffer", result) : TL_OK;
 }
 
-// Copy between the tiers on a link, after all work that was enqueued so far. That is submitted, so that the copy
-// can begin; the copy itself is handed over before the next commands are recorded.
+// Copy between the tiers on a link, after all work that was enqueued so far. That is submitted, so that the
+// copy can begin; the copy itself is handed over before the next commands are recorded.
 static tl_result tli_vk_transfer_by_link(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                          const char *function) {
     int32_t link = b->link_count > 1 && b->chunks[op->to.chunk].tier == TL_TIER_DEVICE, i;
@@ -609,8 +611,8 @@ static tl_result tli_vk_transfer_by_link(tli_vk *b, const tli_vk_op *op, uint64_
     return TL_OK;
 }
 
-// Let the batch that takes the next commands wait for the links, on the device. Work recorded so far is submitted
-// first, so that it does not wait.
+// Let the batch that takes the next commands wait for the links, on the device. Work recorded so far is
+// submitted first, so that it does not wait.
 static tl_result tli_vk_wait_for_links(tli_vk *b, const tli_vk_needs *needs, const char *function) {
     const uint64_t *waits = b->open == TLI_VK_OPEN ? tli_vk_batch_of(b, b->serial)->waits_for : NULL;
     uint64_t *waits_for;

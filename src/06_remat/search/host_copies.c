@@ -381,8 +381,8 @@ typedef struct tli_offload_search {
     uint64_t       best_time, time;  // of the best sequence; of the present one
 } tli_offload_search;
 
-// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for, as
-// where copies take turns with calls.
+// Draw a price of the link time in 256ths: near 0 suits an idle link, near 256 one that everything waits for,
+// as where copies take turns with calls.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
     if (r->p->turn_ns) return 256;
