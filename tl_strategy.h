@@ -17680,7 +17680,7 @@ typedef struct tli_copy_clock {
     int32_t  channels;       // 2 = one each way, 1 = one for both, TL_COPIES_IN_TURN = none
     int32_t  has_waited;     // 1 = nothing was computed since the last wait
     uint64_t wait_latency;   // of the first wait after something was computed
-    uint64_t free[2];        // when each channel is
+    uint64_t free_at[2];     // of each channel
 } tli_copy_clock;
 
 static tli_copy_clock tli_copy_clock_of(const tl_device *device) {
@@ -17698,9 +17698,9 @@ static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
 // A copy of so many ns is issued now. *ends: when it is done; where there is no channel, that is the new now.
 // 0 = it does not fit 64 bits.
 static int tli_clock_copy(tli_copy_clock *clock, uint64_t *now, int to_device, uint64_t ns, uint64_t *ends) {
-    uint64_t *free = &clock->free[tli_copy_channel(clock, to_device)];
-    if (!tli_add_u64(*free > *now ? *free : *now, ns, ends)) return 0;
-    *free = *ends;
+    uint64_t *free_at = &clock->free_at[tli_copy_channel(clock, to_device)];
+    if (!tli_add_u64(*free_at > *now ? *free_at : *now, ns, ends)) return 0;
+    *free_at = *ends;
     if (clock->channels == TL_COPIES_IN_TURN) *now = *ends;
     TLI_INVARIANT(*ends >= *now);
     return 1;
@@ -19086,13 +19086,14 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     for (i = 0; i < plan->step_count && !result; i++) {
         tl_step step = tl_find_step(plan, i);
         int copies = step.kind == TL_STEP_SPILL || step.kind == TL_STEP_FETCH;
-        const uint64_t *free = &sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
-        uint64_t start = copies && *free > sim.now ? *free : sim.now;
+        const uint64_t *free_at =
+            &sim.copies.free_at[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
+        uint64_t start = copies && *free_at > sim.now ? *free_at : sim.now;
         result = tli_sim_step(&sim, &step);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
         if (desc->start_cost) desc->start_cost[i] = start;
-        if (desc->end_cost) desc->end_cost[i] = copies && *free > sim.now ? *free : sim.now;
+        if (desc->end_cost) desc->end_cost[i] = copies && *free_at > sim.now ? *free_at : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;
@@ -58532,14 +58533,14 @@ typedef struct tli_gauge_row { int32_t reads, turns; } tli_gauge_row;    // read
 // before the device copy before it, and all between.
 static tl_result tli_enqueue_row(const tli_gauge *g, const void *user) {
     const tli_gauge_row *row = (const tli_gauge_row *)user;
-    uint64_t small = g->small_bytes, half = g->large / 2 / small * small;
+    uint64_t few = g->small_bytes, half = g->large / 2 / few * few;
     tl_result result = TL_OK;
     int32_t i, k;
     for (i = 0; i < TLI_GAUGE_WAITS && !result; i++) {
-        uint64_t at = i % 2 ? half - small : 0;
-        result = tli_gauge_move(g, 0, row->reads ? at : half + at, 2, 0, small);
+        uint64_t at = i % 2 ? half - few : 0;
+        result = tli_gauge_move(g, 0, row->reads ? at : half + at, 2, 0, few);
         for (k = 0; k < row->turns && !result; k++)
-            result = tli_gauge_move(g, 1, 0, 0, i % 2 ? 0 : small, half - small);
+            result = tli_gauge_move(g, 1, 0, 0, i % 2 ? 0 : few, half - few);
     }
     return result;
 }

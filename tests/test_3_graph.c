@@ -1020,6 +1020,12 @@ static void device_rules_hold(void **state) {
     }
     assert_string_equal(env.error.text, "tl_check_device: alignment_bytes: must be 0 or a power of two");
     device.alignment_bytes = 64;
+    for (i = -3; i < 5; i++) {
+        device.copy_channels = i;
+        assert_int_equal(tl_check_device(&env, &device), i < TL_COPIES_IN_TURN || i > 2 ? TL_ERROR_INVALID_ARG : TL_OK);
+    }
+    assert_string_equal(env.error.text, "tl_check_device: copy_channels: must be 0, 1, 2 or TL_COPIES_IN_TURN");
+    device.copy_channels = 0;
     device.supported = (1u << TL_PRECISION_COUNT) - 1;
     assert_int_equal(tl_check_device(&env, &device), TL_OK);
     device.supported = 1u << TL_PRECISION_COUNT;

@@ -247,14 +247,14 @@ typedef struct tli_gauge_row { int32_t reads, turns; } tli_gauge_row;    // read
 // before the device copy before it, and all between.
 static tl_result tli_enqueue_row(const tli_gauge *g, const void *user) {
     const tli_gauge_row *row = (const tli_gauge_row *)user;
-    uint64_t small = g->small_bytes, half = g->large / 2 / small * small;
+    uint64_t few = g->small_bytes, half = g->large / 2 / few * few;
     tl_result result = TL_OK;
     int32_t i, k;
     for (i = 0; i < TLI_GAUGE_WAITS && !result; i++) {
-        uint64_t at = i % 2 ? half - small : 0;
-        result = tli_gauge_move(g, 0, row->reads ? at : half + at, 2, 0, small);
+        uint64_t at = i % 2 ? half - few : 0;
+        result = tli_gauge_move(g, 0, row->reads ? at : half + at, 2, 0, few);
         for (k = 0; k < row->turns && !result; k++)
-            result = tli_gauge_move(g, 1, 0, 0, i % 2 ? 0 : small, half - small);
+            result = tli_gauge_move(g, 1, 0, 0, i % 2 ? 0 : few, half - few);
     }
     return result;
 }

@@ -390,13 +390,14 @@ static tl_result tli_simulate(tl_env *env, tli_function function, const tl_simul
     for (i = 0; i < plan->step_count && !result; i++) {
         tl_step step = tl_find_step(plan, i);
         int copies = step.kind == TL_STEP_SPILL || step.kind == TL_STEP_FETCH;
-        const uint64_t *free = &sim.copies.free[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
-        uint64_t start = copies && *free > sim.now ? *free : sim.now;
+        const uint64_t *free_at =
+            &sim.copies.free_at[tli_copy_channel(&sim.copies, step.kind == TL_STEP_FETCH)];
+        uint64_t start = copies && *free_at > sim.now ? *free_at : sim.now;
         result = tli_sim_step(&sim, &step);
         if (desc->live_bytes) desc->live_bytes[i] = sim.step_bytes;
         if (desc->host_bytes) desc->host_bytes[i] = sim.host_bytes;
         if (desc->start_cost) desc->start_cost[i] = start;
-        if (desc->end_cost) desc->end_cost[i] = copies && *free > sim.now ? *free : sim.now;
+        if (desc->end_cost) desc->end_cost[i] = copies && *free_at > sim.now ? *free_at : sim.now;
     }
     if (!result) result = tli_sim_end(&sim);
     for (i = 0; i < plan->block_count && desc->block_bytes; i++) desc->block_bytes[i] = 0;

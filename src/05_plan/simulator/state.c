@@ -104,7 +104,7 @@ typedef struct tli_copy_clock {
     int32_t  channels;       // 2 = one each way, 1 = one for both, TL_COPIES_IN_TURN = none
     int32_t  has_waited;     // 1 = nothing was computed since the last wait
     uint64_t wait_latency;   // of the first wait after something was computed
-    uint64_t free[2];        // when each channel is
+    uint64_t free_at[2];     // of each channel
 } tli_copy_clock;
 
 static tli_copy_clock tli_copy_clock_of(const tl_device *device) {
@@ -122,9 +122,9 @@ static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
 // A copy of so many ns is issued now. *ends: when it is done; where there is no channel, that is the new now.
 // 0 = it does not fit 64 bits.
 static int tli_clock_copy(tli_copy_clock *clock, uint64_t *now, int to_device, uint64_t ns, uint64_t *ends) {
-    uint64_t *free = &clock->free[tli_copy_channel(clock, to_device)];
-    if (!tli_add_u64(*free > *now ? *free : *now, ns, ends)) return 0;
-    *free = *ends;
+    uint64_t *free_at = &clock->free_at[tli_copy_channel(clock, to_device)];
+    if (!tli_add_u64(*free_at > *now ? *free_at : *now, ns, ends)) return 0;
+    *free_at = *ends;
     if (clock->channels == TL_COPIES_IN_TURN) *now = *ends;
     TLI_INVARIANT(*ends >= *now);
     return 1;
