@@ -120,10 +120,12 @@ static tl_result tli_sample_work(const tli_gauge *g, tli_gauge_enqueuer enqueue,
 // The least time of work, which what disturbs it cannot lower.
 static tl_result tli_time_work(const tli_gauge *g, tli_gauge_enqueuer enqueue, const void *user, double *ns) {
     double samples[TLI_GAUGE_SAMPLES];
-    tl_result result = tli_sample_work(g, enqueue, user, samples);
+    tl_result result;
     int32_t i;
-    *ns = result ? 0 : samples[0];
-    for (i = 1; i < g->desc.sample_count && !result; i++) if (samples[i] < *ns) *ns = samples[i];
+    tli_zero(samples, sizeof samples);
+    result = tli_sample_work(g, enqueue, user, samples);
+    *ns = samples[0];
+    for (i = 1; i < g->desc.sample_count; i++) if (samples[i] < *ns) *ns = samples[i];
     return result;
 }
 
@@ -145,8 +147,9 @@ static tl_result tli_time_job(const tli_gauge *g, const tli_gauge_job *job, uint
     tl_result result;
     turns.job = job;
     turns.bytes = bytes;
+    tli_zero(samples, sizeof samples);
     result = tli_sample_work(g, tli_enqueue_turns, &turns, samples);
-    *ns = result ? 0 : tli_find_median(samples, g->desc.sample_count);
+    *ns = tli_find_median(samples, g->desc.sample_count);
     return result;
 }
 
