@@ -33558,7 +33558,8 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
         x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
-        if (x.r.copy_ns && x.o.copies_at_start.channels == TL_COPIES_IN_TURN) p.turn_ns = x.o.copy_ns;
+        if (x.r.copy_ns && x.o.rate && x.o.copies_at_start.channels == TL_COPIES_IN_TURN)
+            p.turn_ns = x.o.copy_ns;
         if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
                                     : tli_offload_run(&x, in, plan, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);

@@ -94,12 +94,13 @@ static tl_result plan_checked(const tl_remat_desc *desc, tl_env *env, tl_plan *p
 // -- against brute force --
 
 static void random_device(tl_random *random, tl_device *device) {
+    tl_random other = { tl_mix_u64(random->state, 1) };     // of channels and waits
     static const uint64_t rates[] = { 0, 300000000, 500000000, 1000000000, 1500000000, 2000000000, 5000000000 };
     memset(device, 0, sizeof *device);
     device->link_bytes_per_second = rates[tl_next_random_below(random, 7)];
     device->link_latency_ns = tl_next_random_below(random, 4);
-    device->copy_channels = random_count(random, -1, 2);
-    if (random_chance(random, 30)) device->wait_latency_ns = tl_next_random_below(random, 3);
+    device->copy_channels = random_count(&other, -1, 2);
+    if (random_chance(&other, 30)) device->wait_latency_ns = tl_next_random_below(&other, 3);
 }
 
 // So many nodes beside one input, few bytes, costs of the same order as the copies. unit: of the bytes of outputs.
