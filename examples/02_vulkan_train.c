@@ -16,11 +16,12 @@
 // 60, 40, 25 and 15 % of the peak of that and within the least there is, where dropped activations
 // are computed again, by plans made layer by layer and by plans of the graph, tensor by tensor
 // (tl_plan_remat); within 40 and 25 %, where they may also be copied to the host and back, within
-// 40 % by copies alone; and within 60 %, where they are compressed to f16. After every turn the gradients of each, all of them, are
-// compared with those of the first, byte by byte. Only f16 may differ, as it rounds: there the
-// difference is printed. Before that a rehearsal is timed by the device, node by node: these
-// nanoseconds are the costs by which plans are made; --estimate plans by FLOP instead. What copies
-// take, and whether kernels run meanwhile, is measured, too (tl_measure_device): so plans know.
+// 40 % by copies alone; and within 60 %, where they may also be compressed to f16. After every turn
+// the gradients of each, all of them, are compared with those of the first, byte by byte. Only f16
+// may differ, as it rounds: there the difference is printed. Before that a rehearsal is timed by
+// the device, node by node: these nanoseconds are the costs by which plans are made; --estimate
+// plans by FLOP instead. What copies take, and whether kernels run meanwhile, is measured, too
+// (tl_measure_device): so plans know.
 //
 // CONTENTS       (search for "// -- ")
 //                options    kernels    training    trace    rehearsal    rounds    table

@@ -243,6 +243,8 @@ static tl_result tli_runs_beside(const tli_gauge *g, const tli_gauge_mix *a, con
     return result;
 }
 
+static int32_t tli_count_turns(double turns) { return turns < 1 ? 1 : turns > 1000 ? 1000 : (int32_t)turns; }
+
 // A row of device copies with small copies from the host between them.
 typedef struct tli_gauge_row { int32_t reads, turns; } tli_gauge_row;    // reads: 1 = they read what was copied
 
@@ -266,7 +268,7 @@ static tl_result tli_measure_waits(const tli_gauge *g, tl_device *device) {
     double copy_ns = (double)g->large * 1e9 / (double)device->bytes_per_second, with = 0, without = 0;
     tli_gauge_row row;
     tl_result result;
-    row.turns = (int32_t)(4 * (double)device->link_latency_ns / copy_ns) % 1000 + 2;
+    row.turns = tli_count_turns(4 * (double)device->link_latency_ns / copy_ns + 1);  // longer than the small copy
     row.reads = 0;
     result = tli_time_work(g, tli_enqueue_row, &row, &without);
     row.reads = 1;
@@ -283,7 +285,7 @@ static tl_result tli_measure_channels(const tli_gauge *g, tl_device *device) {
     int beside = 0, both_ways = 0;
     tl_result result;
     if (g->large < 8 * g->small_bytes) return TL_OK;
-    on_device.device = turns < 1 ? 1 : turns > 100 ? 100 : (int32_t)turns;
+    on_device.device = tli_count_turns(turns);
     result = tli_runs_beside(g, &out, &on_device, &beside);
     if (!result) result = tli_runs_beside(g, &out, &back, &both_ways);
     if (result) return result;
