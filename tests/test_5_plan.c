@@ -628,6 +628,39 @@ static void copies_overlap_compute_and_wait_for_the_link(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void copies_share_a_link_or_have_one_each_way_or_take_turns(void **state) {
+    static const char *const both_ways = "F 1\nF 2\nO 1\nW 1\nO 2\nL 1\nW 1\nW 2\nL 2\nW 2\nF 3\nF 4";
+    static const struct { int32_t channels; uint64_t both_ways, out; } rows[] = {
+        { 0, 50, 10 }, { 1, 50, 10 },   // O 1 4 .. 14, O 2 14 .. 24, L 1 24 .. 34, L 2 34 .. 44, then 4 and 2
+        { 2, 40, 10 },                  // L 1 beside O 2, L 2 24 .. 34
+        { TL_COPIES_IN_TURN, 50, 20 }   // F 1 3, O 1 10, F 2 1, F 3 4, F 4 2
+    };
+    tl_graph graph = graph_of(everything);
+    tl_device device = device_of(1000000000, 2, 0);  // 1 ns a byte, 2 ns each
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        device.copy_channels = rows[i].channels;
+        assert_int_equal(report_of(&graph, both_ways, 1, &device).cost, rows[i].both_ways);
+        assert_int_equal(report_of(&graph, "F 1\nO 1\nF 2\nF 3\nF 4", 1, &device).cost, rows[i].out);
+    }
+    tl_free_graph(NULL, &graph);
+}
+
+static void the_first_wait_after_a_call_takes_its_latency(void **state) {
+    tl_graph graph = graph_of(everything);
+    tl_device device = device_of(1000000000, 2, 0), none = device_of(0, 0, 0);
+    (void)state;
+    device.wait_latency_ns = none.wait_latency_ns = 5;
+    // the copy ends at 13, the calls at 10
+    assert_int_equal(report_of(&graph, "F 1\nO 1\nF 2\nF 3\nF 4\nW 1", 1, &device).cost, 15);
+    // the copy ends at 13, the calls at 4: no time is added
+    assert_int_equal(report_of(&graph, "F 1\nO 1\nF 2\nW 1\nF 3\nF 4", 1, &device).cost, 13 + 4 + 2);
+    assert_int_equal(report_of(&graph, "F 1\nF 2\nO 1\nO 2\nF 3\nF 4\nW 1\nW 2", 1, &none).cost, 10 + 5);
+    assert_int_equal(report_of(&graph, "F 1\nO 1\nF 2\nW 1\nF 3\nO 2\nW 2\nF 4", 1, &none).cost, 10 + 2 * 5);
+    tl_free_graph(NULL, &graph);
+}
+
 static void steps_begin_when_compute_ends_and_copies_when_the_link_is_free_too(void **state) {
     static const char *const text = "F 1\nO 1\nF 2\nO 2\nF 3\nW 1\nW 2\nF 4\nDH 1\nL 2\nW 2\nO 3.1\nDH 2\nW 3.1\n";
     static const uint64_t starts[] = { 0, 3, 3, 13, 4, 8, 13, 23, 25, 25, 25, 35, 35, 35 };
@@ -1848,6 +1881,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(gradients_are_made_on_the_first_contribution_and_once),
         cmocka_unit_test(copies_hold_their_bytes_until_the_wait),
         cmocka_unit_test(copies_overlap_compute_and_wait_for_the_link),
+        cmocka_unit_test(copies_share_a_link_or_have_one_each_way_or_take_turns),
+        cmocka_unit_test(the_first_wait_after_a_call_takes_its_latency),
         cmocka_unit_test(steps_begin_when_compute_ends_and_copies_when_the_link_is_free_too),
         cmocka_unit_test(conversions_count_both_copies_and_take_compute_time),
         cmocka_unit_test(copy_times_are_rounded_up_exactly),
