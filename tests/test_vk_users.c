@@ -147,6 +147,51 @@ static void work_and_try_again(world *w, const char *what) {
     for (i = 0; i < 2; i++) free_range(w, &r[i]);
 }
 
+// Submits that the device has not begun: the ring of batches grows, the host waits for none of them, and all of it is right.
+static void many_submits_are_under_way_without_a_wait(void **state) {
+    enum { SUBMITS = 100 };
+    tl_vk_counters counters;
+    vkshim_config config;
+    vkt_desc device = {0};
+    float numbers[FLOATS], sums[FLOATS];
+    tl_vk_kernel *kernel;
+    tl_range r[2];
+    tl_ticket ticket;
+    world w;
+    int i, timeline;
+    (void)state;
+    if (!vkt_has_vulkan("many_submits_are_under_way_without_a_wait")) skip();
+    for (timeline = 0; timeline < 2; timeline++) {
+        uint64_t waits;
+        vkshim_default(&config, VKSHIM_MACHINE_DISCRETE);
+        device.disable_timeline = !timeline;
+        open_device(&w, &config, &device);
+        open_backend(&w);
+        kernel = add_kernel(&w);
+        fill_numbers(numbers, 1);
+        for (i = 0; i < 2; i++) expect_ok(&w, add_range(&w, TL_TIER_DEVICE, BYTES, &r[i]), "add");
+        for (i = 0; i < 2; i++) expect_ok(&w, write_range(&w, r[i], numbers), "write");
+        finish(&w);
+        config.delay_polls = 1000000;
+        vkshim_change(&config);
+        tl_vk_measure(&w.backend, &counters);
+        waits = counters.host_wait_count;
+        for (i = 0; i < SUBMITS; i++) {
+            expect_ok(&w, add_once(&w, kernel, r), "add");
+            expect_ok(&w, w.backend.submit(w.backend.self, &ticket), "submit");
+        }
+        tl_vk_measure(&w.backend, &counters);
+        assert_int_equal(counters.host_wait_count, waits);
+        expect_ok(&w, w.backend.wait(w.backend.self, ticket), "wait");
+        expect_ok(&w, read_range(&w, r[0], sums), "read");
+        for (i = 0; i < FLOATS; i++) assert_true(sums[i] == (1 + SUBMITS) * numbers[i]);
+        tl_vk_free_kernel(&w.backend, kernel);
+        for (i = 0; i < 2; i++) free_range(&w, &r[i]);
+        close_backend(&w, "many submits");
+        close_device(&w);
+    }
+}
+
 static void whatever_fails_once_or_thrice_is_right_when_tried_again(void **state) {
     const char *name;
     char what[96];
@@ -728,6 +773,7 @@ static void times_go_on_where_the_counter_begins_again(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_submits_are_under_way_without_a_wait),
         cmocka_unit_test(whatever_fails_once_or_thrice_is_right_when_tried_again),
         cmocka_unit_test(what_the_caller_recorded_is_told_to_be_lost),
         cmocka_unit_test(commands_that_could_not_be_noted_are_stale_at_worst),
