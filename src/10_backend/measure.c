@@ -268,7 +268,7 @@ static tl_result tli_measure_waits(const tli_gauge *g, tl_device *device) {
     double copy_ns = (double)g->large * 1e9 / (double)device->bytes_per_second, with = 0, without = 0;
     tli_gauge_row row;
     tl_result result;
-    row.turns = tli_count_turns(4 * (double)device->link_latency_ns / copy_ns + 1);  // longer than the small copy
+    row.turns = tli_count_turns(4 * (double)device->link_latency_ns / copy_ns + 1);  // hides the small copy
     row.reads = 0;
     result = tli_time_work(g, tli_enqueue_row, &row, &without);
     row.reads = 1;
