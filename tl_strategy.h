@@ -17677,18 +17677,24 @@ typedef struct tli_sim_node {
 
 // The time of copies to and from the host.
 typedef struct tli_copy_clock {
-    int32_t  channels;       // 2 = one each way, 1 = one for both, TL_COPIES_IN_TURN = none
+    int32_t  channels;       // 2 = one each way, 0 or 1 = one for both, TL_COPIES_IN_TURN = none
     int32_t  has_waited;     // 1 = nothing was computed since the last wait
     uint64_t wait_latency;   // of the first wait after something was computed
     uint64_t free_at[2];     // of each channel
 } tli_copy_clock;
 
-static tli_copy_clock tli_copy_clock_of(const tl_device *device) {
-    tli_copy_clock clock;
-    tli_zero(&clock, sizeof clock);
-    clock.channels = device && device->copy_channels ? device->copy_channels : 1;
-    clock.wait_latency = device ? device->wait_latency_ns : 0;
-    return clock;
+// All channels are free at 0.
+static void tli_reset_copy_clock(tli_copy_clock *clock) {
+    clock->has_waited = 0;
+    clock->free_at[0] = clock->free_at[1] = 0;
+}
+
+static void tli_init_copy_clock(tli_copy_clock *clock, const tl_device *device) {
+    tli_zero(clock, sizeof *clock);
+    if (device) {
+        clock->channels = device->copy_channels;
+        clock->wait_latency = device->wait_latency_ns;
+    }
 }
 
 static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
@@ -17722,7 +17728,7 @@ typedef struct tli_sim {
     int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
-    tli_copy_clock  copies, copies_at_start;
+    tli_copy_clock  copies;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
     int32_t         slot;         // whose state the two below are
     tli_sim_tensor *tensors;      // [tensor_count]
@@ -18845,13 +18851,7 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->late);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
-    sim->all_tensors = sim->tensors = NULL;
-    sim->all_nodes = sim->nodes = NULL;
-    sim->next_backward = NULL;
-    sim->wide_offsets = NULL;
-    sim->made = NULL;
-    sim->late = NULL;
-    sim->late_capacity = 0;
+    tli_zero(sim, sizeof *sim);
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs of a slot before the first step.
@@ -18989,7 +18989,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->report.peak_step = -1;
     sim->live_bytes = sim->host_bytes = sim->step_bytes = sim->call_bytes = 0;
     sim->now = 0;
-    sim->copies = sim->copies_at_start;
+    tli_reset_copy_clock(&sim->copies);
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
     sim->late_first = sim->late_count = 0;
@@ -19035,6 +19035,17 @@ static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
     return TL_OK;
 }
 
+// Take what copies and allocations cost. device: NULL = no time, and nothing is rounded.
+static void tli_sim_read_device(tli_sim *sim, const tl_device *device, uint64_t alignment) {
+    tli_init_copy_clock(&sim->copies, device);
+    sim->alignment = alignment ? alignment : 1;
+    if (!device) return;
+    sim->link_rate = device->link_bytes_per_second;
+    sim->link_latency = device->link_latency_ns;
+    sim->codec_rate = device->codec_bytes_per_second;
+    if (device->alignment_bytes > sim->alignment) sim->alignment = device->alignment_bytes;
+}
+
 // Start a simulation of a graph that passed tl_check_graph. Of the plan flags, alignment, slots, in_flight,
 // entry, offsets and blocks are read, not the steps; its arrays must outlive the simulation. Release it with
 // tli_free_sim, also after an error. ledger: NULL = none.
@@ -19051,12 +19062,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
     sim->in_flight = tli_count_in_flight(plan);
-    sim->link_rate = device ? device->link_bytes_per_second : 0;
-    sim->link_latency = device ? device->link_latency_ns : 0;
-    sim->copies_at_start = tli_copy_clock_of(device);
-    sim->codec_rate = device ? device->codec_bytes_per_second : 0;
-    sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
-    if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
+    tli_sim_read_device(sim, device, plan->alignment_bytes);
     sim->arena.count = plan->offset_count;
     sim->host_arena.count = plan->host_offset_count;
     sim->host_arena.is_host = 1;
@@ -32995,7 +33001,7 @@ typedef struct tli_offload {
     uint64_t       *clock;        // [count] time at which a place begins if nothing waits
     uint64_t       *start;        // [count] of a fetch: latest time at which it should start
     tli_steps      *list;         // gets the steps; NULL = only the time is wanted
-    tli_copy_clock  copies, copies_at_start;
+    tli_copy_clock  copies;
     uint64_t        now, host_bytes;
     int64_t         pending_bytes;
     int             failed;       // 1 = the sequence cannot run: no room on the host, an unused fetch, or a
@@ -33024,9 +33030,9 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
     o->seq = seq;
     o->rate = device ? device->link_bytes_per_second : 0;
     o->latency = device && o->rate ? device->link_latency_ns : 0;
-    o->copies_at_start = tli_copy_clock_of(device);
-    if (o->copies_at_start.wait_latency > TLI_SEARCH_MOST_COST >> 10)
-        o->copies_at_start.wait_latency = TLI_SEARCH_MOST_COST >> 10;
+    tli_init_copy_clock(&o->copies, device);
+    if (o->copies.wait_latency > TLI_SEARCH_MOST_COST >> 10)
+        o->copies.wait_latency = TLI_SEARCH_MOST_COST >> 10;
     o->host_budget = host_budget;
     o->codec = codec;
     o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
@@ -33308,7 +33314,7 @@ static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
     o->now = o->host_bytes = 0;
-    o->copies = o->copies_at_start;
+    tli_reset_copy_clock(&o->copies);
     o->pending_bytes = 0;
     o->pending_count = 0;
     if (!tli_offload_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
@@ -33558,7 +33564,7 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
         x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
-        if (x.r.copy_ns && x.o.rate && x.o.copies_at_start.channels == TL_COPIES_IN_TURN)
+        if (x.r.copy_ns && x.o.rate && x.o.copies.channels == TL_COPIES_IN_TURN)
             p.turn_ns = x.o.copy_ns;
         if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
                                     : tli_offload_run(&x, in, plan, starts);
@@ -53249,7 +53255,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
-    clock->copies = tli_copy_clock_of(t->desc->device);
+    tli_init_copy_clock(&clock->copies, t->desc->device);
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
     clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slot_total, 1);
     clock->ready = (uint64_t *)tli_alloc_array(env, slot_total * tensors, sizeof *clock->ready);
@@ -71284,7 +71290,6 @@ static void tli_walk_run(tli_saving *s) {
     if (s->in_pass) tli_save_pass(s);
     else tli_save_entry(s);
     if (s->sim.graph) tli_free_sim(&s->sim);
-    tli_zero(&s->sim, sizeof s->sim);
 }
 
 // Close the step that was carried out last. 0 = one is under way.
@@ -71327,7 +71332,6 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     if (!s.result && run->active) {     // nothing is written of what will be refused
         tli_replay_saved(&s, run->position);
         tli_free_sim(&s.sim);
-        tli_zero(&s.sim, sizeof s.sim);
     }
     if (!s.result) tli_walk_run(&s);
     checksum = s.checksum;

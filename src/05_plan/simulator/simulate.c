@@ -149,13 +149,7 @@ static void tli_free_sim(tli_sim *sim) {
     tli_release(sim->env, sim->late);
     tli_free_sim_arena(sim->env, &sim->arena);
     tli_free_sim_arena(sim->env, &sim->host_arena);
-    sim->all_tensors = sim->tensors = NULL;
-    sim->all_nodes = sim->nodes = NULL;
-    sim->next_backward = NULL;
-    sim->wide_offsets = NULL;
-    sim->made = NULL;
-    sim->late = NULL;
-    sim->late_capacity = 0;
+    tli_zero(sim, sizeof *sim);
 }
 
 // An upper bound on the allocations of one step, and of the graph inputs of a slot before the first step.
@@ -293,7 +287,7 @@ static tl_result tli_reset_sim(tli_sim *sim) {
     sim->report.peak_step = -1;
     sim->live_bytes = sim->host_bytes = sim->step_bytes = sim->call_bytes = 0;
     sim->now = 0;
-    sim->copies = sim->copies_at_start;
+    tli_reset_copy_clock(&sim->copies);
     sim->step = NULL;
     sim->step_count = sim->made_count = 0;
     sim->late_first = sim->late_count = 0;
@@ -339,6 +333,17 @@ static tl_result tli_sim_read_offsets(tli_sim *sim, const tl_plan *plan) {
     return TL_OK;
 }
 
+// Take what copies and allocations cost. device: NULL = no time, and nothing is rounded.
+static void tli_sim_read_device(tli_sim *sim, const tl_device *device, uint64_t alignment) {
+    tli_init_copy_clock(&sim->copies, device);
+    sim->alignment = alignment ? alignment : 1;
+    if (!device) return;
+    sim->link_rate = device->link_bytes_per_second;
+    sim->link_latency = device->link_latency_ns;
+    sim->codec_rate = device->codec_bytes_per_second;
+    if (device->alignment_bytes > sim->alignment) sim->alignment = device->alignment_bytes;
+}
+
 // Start a simulation of a graph that passed tl_check_graph. Of the plan flags, alignment, slots, in_flight,
 // entry, offsets and blocks are read, not the steps; its arrays must outlive the simulation. Release it with
 // tli_free_sim, also after an error. ledger: NULL = none.
@@ -355,12 +360,7 @@ static tl_result tli_init_sim(tl_env *env, tli_sim *sim, tli_function function, 
     sim->inference = plan->inference;
     sim->any_order = plan->any_order;
     sim->in_flight = tli_count_in_flight(plan);
-    sim->link_rate = device ? device->link_bytes_per_second : 0;
-    sim->link_latency = device ? device->link_latency_ns : 0;
-    sim->copies_at_start = tli_copy_clock_of(device);
-    sim->codec_rate = device ? device->codec_bytes_per_second : 0;
-    sim->alignment = device && device->alignment_bytes ? device->alignment_bytes : 1;
-    if (plan->alignment_bytes > sim->alignment) sim->alignment = plan->alignment_bytes;
+    tli_sim_read_device(sim, device, plan->alignment_bytes);
     sim->arena.count = plan->offset_count;
     sim->host_arena.count = plan->host_offset_count;
     sim->host_arena.is_host = 1;

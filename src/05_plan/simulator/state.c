@@ -101,18 +101,24 @@ typedef struct tli_sim_node {
 
 // The time of copies to and from the host.
 typedef struct tli_copy_clock {
-    int32_t  channels;       // 2 = one each way, 1 = one for both, TL_COPIES_IN_TURN = none
+    int32_t  channels;       // 2 = one each way, 0 or 1 = one for both, TL_COPIES_IN_TURN = none
     int32_t  has_waited;     // 1 = nothing was computed since the last wait
     uint64_t wait_latency;   // of the first wait after something was computed
     uint64_t free_at[2];     // of each channel
 } tli_copy_clock;
 
-static tli_copy_clock tli_copy_clock_of(const tl_device *device) {
-    tli_copy_clock clock;
-    tli_zero(&clock, sizeof clock);
-    clock.channels = device && device->copy_channels ? device->copy_channels : 1;
-    clock.wait_latency = device ? device->wait_latency_ns : 0;
-    return clock;
+// All channels are free at 0.
+static void tli_reset_copy_clock(tli_copy_clock *clock) {
+    clock->has_waited = 0;
+    clock->free_at[0] = clock->free_at[1] = 0;
+}
+
+static void tli_init_copy_clock(tli_copy_clock *clock, const tl_device *device) {
+    tli_zero(clock, sizeof *clock);
+    if (device) {
+        clock->channels = device->copy_channels;
+        clock->wait_latency = device->wait_latency_ns;
+    }
 }
 
 static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
@@ -146,7 +152,7 @@ typedef struct tli_sim {
     int32_t         entry_count;
     int             inference, any_order;
     uint64_t        link_rate, link_latency, codec_rate, alignment;
-    tli_copy_clock  copies, copies_at_start;
+    tli_copy_clock  copies;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
     int32_t         slot;         // whose state the two below are
     tli_sim_tensor *tensors;      // [tensor_count]

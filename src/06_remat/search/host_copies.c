@@ -47,7 +47,7 @@ typedef struct tli_offload {
     uint64_t       *clock;        // [count] time at which a place begins if nothing waits
     uint64_t       *start;        // [count] of a fetch: latest time at which it should start
     tli_steps      *list;         // gets the steps; NULL = only the time is wanted
-    tli_copy_clock  copies, copies_at_start;
+    tli_copy_clock  copies;
     uint64_t        now, host_bytes;
     int64_t         pending_bytes;
     int             failed;       // 1 = the sequence cannot run: no room on the host, an unused fetch, or a
@@ -76,9 +76,9 @@ static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device
     o->seq = seq;
     o->rate = device ? device->link_bytes_per_second : 0;
     o->latency = device && o->rate ? device->link_latency_ns : 0;
-    o->copies_at_start = tli_copy_clock_of(device);
-    if (o->copies_at_start.wait_latency > TLI_SEARCH_MOST_COST >> 10)
-        o->copies_at_start.wait_latency = TLI_SEARCH_MOST_COST >> 10;
+    tli_init_copy_clock(&o->copies, device);
+    if (o->copies.wait_latency > TLI_SEARCH_MOST_COST >> 10)
+        o->copies.wait_latency = TLI_SEARCH_MOST_COST >> 10;
     o->host_budget = host_budget;
     o->codec = codec;
     o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
@@ -360,7 +360,7 @@ static uint64_t tli_offload_time(tli_offload *o, tli_steps *list) {
     int32_t i;
     o->list = list;
     o->now = o->host_bytes = 0;
-    o->copies = o->copies_at_start;
+    tli_reset_copy_clock(&o->copies);
     o->pending_bytes = 0;
     o->pending_count = 0;
     if (!tli_offload_reserve(o)) { o->seq->failed = 1; return UINT64_MAX; }
@@ -610,7 +610,7 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
         x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
-        if (x.r.copy_ns && x.o.rate && x.o.copies_at_start.channels == TL_COPIES_IN_TURN)
+        if (x.r.copy_ns && x.o.rate && x.o.copies.channels == TL_COPIES_IN_TURN)
             p.turn_ns = x.o.copy_ns;
         if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
                                     : tli_offload_run(&x, in, plan, starts);

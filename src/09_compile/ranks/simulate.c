@@ -172,7 +172,7 @@ static tl_result tli_open_clock(tl_env *env, tli_ranks_time *t, int32_t rank, co
     tli_clock *clock = &t->clocks[rank];
     int32_t id, counts[2] = { 0, 0 }, k;
     clock->rank = plan;
-    clock->copies = tli_copy_clock_of(t->desc->device);
+    tli_init_copy_clock(&clock->copies, t->desc->device);
     clock->numbers = (int32_t *)tli_alloc_array(env, nodes, sizeof *clock->numbers);
     clock->begun = (uint8_t *)tli_alloc_array(env, nodes * slot_total, 1);
     clock->ready = (uint64_t *)tli_alloc_array(env, slot_total * tensors, sizeof *clock->ready);

@@ -736,7 +736,6 @@ static void tli_walk_run(tli_saving *s) {
     if (s->in_pass) tli_save_pass(s);
     else tli_save_entry(s);
     if (s->sim.graph) tli_free_sim(&s->sim);
-    tli_zero(&s->sim, sizeof s->sim);
 }
 
 // Close the step that was carried out last. 0 = one is under way.
@@ -779,7 +778,6 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     if (!s.result && run->active) {     // nothing is written of what will be refused
         tli_replay_saved(&s, run->position);
         tli_free_sim(&s.sim);
-        tli_zero(&s.sim, sizeof s.sim);
     }
     if (!s.result) tli_walk_run(&s);
     checksum = s.checksum;
