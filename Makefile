@@ -81,12 +81,12 @@ tests: $(TESTS)
 # debuggers name lines of the parts; such a header is for development, check refuses it.
 hash := \#
 numbered = awk 'FNR == 1 {printf "$(hash)line 1 \"%s\"\n", FILENAME} {print}'
-parts = $(if $(NUMBERED),$(numbered),cat) $(filter src/%,$^)
+parts = $(if $(NUMBERED),$(numbered),cat) $(filter src/%.c src/%.h,$^)
 join = $(parts) > $@.joined && if cmp -s $@ $@.joined; then rm $@.joined; else mv $@.joined $@; fi
 header: tl_strategy.h tl_vk_backend.h
-tl_strategy.h: $(PARTS) $(if $(NUMBERED),FORCE)
+tl_strategy.h: $(PARTS) src/ORDER $(if $(NUMBERED),FORCE)
 	@$(join)
-tl_vk_backend.h: $(VK_PARTS) $(if $(NUMBERED),FORCE)
+tl_vk_backend.h: $(VK_PARTS) src/vk/ORDER $(if $(NUMBERED),FORCE)
 	@$(join)
 FORCE:
 

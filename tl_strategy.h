@@ -5403,6 +5403,11 @@ typedef struct tl_run_desc {
     int32_t    counts_tables;         // 1 = the budget binds the tables of the run, too, beside arena and base
                                       // (tl_run_report.table_bytes). For runs of a plan; one that is given is
                                       // the caller's, and not counted. 0 = tables are not in it
+
+    uint64_t   submit_ns;             // on a backend with limits.in_order: most work between submits, by the
+                                      // costs of the graph where these are nanoseconds (see expected_steps). A
+                                      // call or copy that takes longer is alone in its submit. Drivers stop
+                                      // what runs for seconds. 0 = 2 ms; UINT64_MAX = a pass is one submit
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -5441,6 +5446,7 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+    uint64_t longest_submit_ns;   // by the costs of the graph, as submit_ns; 0 = a pass is one submit
     uint64_t table_bytes;         // of memory of the env that the run keeps as long as it lives, beside the
                                   // arena; tl_next_step takes 32 bytes for each range of a pass beside them
 #endif
@@ -5507,7 +5513,8 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 
 // Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for
 // every micro-batch of it, one a slot.
-// On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
+// On a backend with limits.in_order a pass waits for nothing, and is submitted at its end; before it wherever
+// submit_ns is reached.
 //
 // Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not
 // ready, each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next
@@ -60654,6 +60661,13 @@ typedef struct tli_hybrid {
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
+// Work that was enqueued and not submitted, by the costs of the graph.
+typedef struct tli_submits {
+    uint64_t limit_ns;               // of one submit; UINT64_MAX = a pass is one
+    uint64_t queued_ns;              // since the last one
+    uint64_t link_rate, codec_rate;  // of the device; 0 = copies and conversions take no time
+} tli_submits;
+
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
@@ -60697,6 +60711,7 @@ struct tl_run {
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
+    tli_submits     submits;
     tli_run_arena   arenas[TL_TIER_COUNT];
     int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
     int32_t         slot;            // whose buffers these four are: that of the last step
@@ -66125,6 +66140,70 @@ static tl_result tli_map_accesses(tl_run *run) {
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_ONLY_TABLES
+
+// -- the executor: submits --
+//
+// A driver's watchdog fires by time, and work starts when it is submitted: so what was enqueued is submitted
+// before it is more than desc.submit_ns by the costs of the graph. The backend knows bytes only, and cuts by
+// them beside that.
+
+#define TLI_SUBMIT_NS 2000000
+
+// Costs of the graph are nanoseconds if somebody measured or priced them.
+static int tli_costs_are_ns(const tl_run_desc *desc) {
+    return desc->costs || desc->device || (desc->transport && desc->transport->link);
+}
+
+// Set how long submits may be, while the desc is whole.
+static void tli_init_submits(tl_run *run) {
+    const tl_device *device = run->desc.device;
+    tli_submits *submits = &run->submits;
+    submits->limit_ns = run->desc.submit_ns ? run->desc.submit_ns : TLI_SUBMIT_NS;
+    if (!tli_costs_are_ns(&run->desc) || !run->limits.in_order) submits->limit_ns = UINT64_MAX;
+    if (!device) return;
+    submits->link_rate = device->link_bytes_per_second;
+    submits->codec_rate = device->codec_bytes_per_second;
+}
+
+// So many ns of work are about to be enqueued: submit what was enqueued before, if both are too much for one.
+static tl_result tli_enqueue_ns(tl_run *run, uint64_t ns) {
+    tli_submits *submits = &run->submits;
+    uint64_t *longest = &run->report.longest_submit_ns;
+    if (submits->limit_ns == UINT64_MAX) return TL_OK;
+    if (submits->queued_ns && (ns > submits->limit_ns || submits->queued_ns > submits->limit_ns - ns)) {
+        tl_result result = tli_submit_store(&run->store);
+        if (result && result != TL_NOT_READY) return tli_run_fail_backend(run, result, TLI_RULE(SUBMIT_FAILED));
+        if (!result) submits->queued_ns = 0;    // else it goes with what follows
+    }
+    if (!tli_add_u64(submits->queued_ns, ns, &submits->queued_ns)) submits->queued_ns = UINT64_MAX;
+    if (submits->queued_ns > *longest) *longest = submits->queued_ns;
+    TLI_INVARIANT(submits->queued_ns >= ns && *longest >= ns);
+    return TL_OK;
+}
+
+// The part of a node's cost that is one of its calls: for a range of its elements, of a member of a fused node.
+static tl_result tli_enqueue_call(tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    const tli_call *call = &run->at.call;
+    uint64_t ns = run->at.last.kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
+    int32_t members = tli_count_members(run, run->at.last.node);    // 0: a message, or another node of the run's
+    uint64_t calls = call->count && call->count < call->total ? tli_divide_up(call->total, call->count) : 1;
+    return tli_enqueue_ns(run, tli_divide_up(ns, members ? calls * (uint64_t)members : calls));
+}
+
+// A copy to or from the host, or a conversion, of a tensor.
+static tl_result tli_enqueue_memory_step(tl_run *run, tl_step_kind kind, uint64_t bytes) {
+    int copies = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
+    uint64_t rate = copies ? run->submits.link_rate
+                  : kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND ? run->submits.codec_rate : 0;
+    uint64_t ns = 0;
+    if (rate && !tli_find_time(bytes, rate, &ns)) ns = UINT64_MAX;
+    return ns ? tli_enqueue_ns(run, ns) : TL_OK;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 
 // -- the executor: conversions without a kernel --
@@ -66350,6 +66429,8 @@ static tl_result tli_memory_step(tl_run *run) {
     for (; i < end && !result; i++) {
         if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->at.last.kind)) continue;
         tli_note_buffer(run, i);
+        result = tli_enqueue_memory_step(run, (tl_step_kind)run->at.last.kind, run->graph->outputs[i].bytes);
+        if (result) return result;
         result = tli_memory_act(run, i);
         tli_note_buffer(run, i);
     }
@@ -66553,6 +66634,10 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->at.call;
+    tl_result result;
+    run->store.enqueued = 1;    // the call before
+    result = tli_enqueue_call(run);
+    if (result) return result;
     tli_take_turn(run);
     call->operand_count = call->access_count = 0;
     if (!tli_has_turns(run)) tli_describe_operands(run);
@@ -66569,6 +66654,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
     const tli_call *call = &run->at.call;
     int32_t before = run->flights ? tli_find_conflict(run, call->accesses, call->access_count) : -1;
+    tl_result result;
 #endif
     run->at.computing = TLI_COMPUTING_OPENED;
     out->step = run->at.last;
@@ -66576,6 +66662,8 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
     out->depends_on = run->at.call.depends_on;
 #ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
+    result = tli_enqueue_call(run);
+    if (result) return result;
     if (run->flights) run->at.event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->kernel_of[run->at.last.node] == TLI_CONVERSION) {
@@ -67159,6 +67247,7 @@ static void tli_start_counting(tl_run *run) {
 #endif
     run->report.fused_count = run->members.fused_count;
     tli_zero(run->before_bytes, sizeof run->before_bytes);
+    run->submits.queued_ns = 0;
     tli_measure_store(&run->store, 1, &counters);
     run->defers = run->flights != NULL;
 #endif
@@ -69217,8 +69306,7 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.in_flight = run->in_flight;
     asked.work_limit = run->desc.work_limit;
     asked.expected_steps = run->desc.expected_steps ? run->desc.expected_steps : TLI_EXPECTED_STEPS;
-    asked.costs_are_ns = run->desc.costs || run->desc.device ||
-                         (run->desc.transport && run->desc.transport->link);
+    asked.costs_are_ns = tli_costs_are_ns(&run->desc);
     asked.pool = run->desc.pool;
     asked.progress = run->desc.progress;
     asked.user = run->desc.progress_user;
@@ -70033,8 +70121,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     return TL_OK;
 }
 
-// Forget pointers that are valid during the call only.
+// Forget pointers that are valid during the call only, once what lasts was read from them.
 static void tli_forget_desc(tl_run *run) {
+    tli_init_submits(run);
     run->desc.strategy = NULL;
     run->desc.precision = NULL;
     run->desc.checkpoints = NULL;

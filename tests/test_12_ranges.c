@@ -396,6 +396,27 @@ static void lengths_are_what_fits_and_is_aligned(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// Of 3 ns, a call for one of seven parts takes one: two of the 56 calls of a pass are a submit of 2 ns.
+static void a_call_for_some_elements_takes_their_part_of_a_submit(void **state) {
+    static elements e;
+    tl_graph graph = graph_of(CHAIN(400));
+    tl_device device;
+    tl_run_report report;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    open_elements(&e, &graph, 0, 32, 70);
+    e.desc.device = &device;
+    e.desc.submit_ns = 2;
+    init_elements(&e);
+    run_elements(&e, WAY_RUN);
+    tl_measure_run(e.run, &report);
+    assert_int_equal(report.kernel_count, 56);
+    assert_int_equal(report.longest_submit_ns, 2);
+    assert_int_equal(e.spy.calls[SPY_SUBMIT], 28);
+    close_elements(&e);
+    tl_free_graph(NULL, &graph);
+}
+
 // A step of an earlier range is stale, though its index is the same.
 static void an_earlier_range_is_stale(void **state) {
     static elements e;
@@ -749,6 +770,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_compute_what_whole_calls_do),
         cmocka_unit_test(lengths_are_what_fits_and_is_aligned),
+        cmocka_unit_test(a_call_for_some_elements_takes_their_part_of_a_submit),
         cmocka_unit_test(an_earlier_range_is_stale),
 #ifndef TL_NO_PRECISION
         cmocka_unit_test(elements_of_other_sizes_are_cut_with_the_output),

@@ -2043,6 +2043,153 @@ static void a_pass_in_order_submits_once_and_neither_polls_nor_waits(void **stat
     tl_free_graph(NULL, &graph);
 }
 
+// -- submits that are bounded in time --
+
+// What lies between two submits, by the bytes that copies and conversions move (1 ns each) and the costs of the kernels.
+typedef struct submit_counter {
+    tl_backend inner;
+    uint64_t   limit, sum, before, longest;
+    long       items, submits, cuts;
+} submit_counter;
+static submit_counter counted;
+
+static void count_item(uint64_t ns) {
+    if (!counted.items && counted.submits) assert_true(counted.before + ns > counted.limit);    // not cut too early
+    counted.items += ns > 0;
+    counted.sum += ns;
+    assert_true(counted.items <= 1 || counted.sum <= counted.limit);
+    if (counted.sum > counted.longest) counted.longest = counted.sum;
+}
+static tl_result count_copy(void *self, tl_range to, tl_range from) {
+    count_item(from.bytes);
+    return counted.inner.copy(self, to, from);
+}
+static tl_result count_compress(void *self, tl_codec codec, tl_range to, tl_range from) {
+    count_item(from.bytes);
+    return counted.inner.compress(self, codec, to, from);
+}
+static tl_result count_expand(void *self, tl_codec codec, tl_range to, tl_range from) {
+    count_item(to.bytes);
+    return counted.inner.expand(self, codec, to, from);
+}
+static tl_result count_submit(void *self, tl_ticket *ticket) {
+    counted.before = counted.sum;
+    counted.sum = 0;
+    counted.items = 0;
+    counted.submits++;
+    return counted.inner.submit(self, ticket);
+}
+
+// One pass by hand. Returns what it computed.
+static uint64_t count_submits_of_a_pass(bed *b, int inference) {
+    const tl_graph *graph = tl_find_run_graph(b->run);
+    int32_t done = 0;
+    counted.sum = counted.before = counted.longest = 0;
+    counted.items = counted.submits = 0;
+    if (bed_load(b->run, 0, b) || tl_start_pass(b->run, 0)) fail_msg("%s", b->env.error.text);
+    while (!done) {
+        tl_run_step step;
+        if (tl_next_step(b->run, &step, &done)) fail_msg("%s", b->env.error.text);
+        if (!step.is_compute) continue;
+        if (!done) {
+            const tl_node *node = &graph->nodes[step.call.node];
+            count_item(step.call.kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost);
+        }
+        if (tl_run_step_kernel(b->run, &step)) fail_msg("%s", b->env.error.text);
+    }
+    counted.cuts += counted.submits - 1;
+    return bed_outcome(b, inference);
+}
+
+static uint64_t submits_under(const tl_graph *graph, const tl_plan *plan, const tl_device *device, uint64_t limit, long *submits) {
+    static bed b;
+    tl_run_report report;
+    uint64_t sum;
+    bed_open(&b, graph, 0, 0, 4);
+    b.desc.plan = plan;
+    b.desc.device = device;
+    b.desc.submit_ns = limit;
+    counted.limit = device ? limit : UINT64_MAX;
+    counted.inner = b.backend;
+    b.backend.copy = count_copy;
+    b.backend.compress = count_compress;
+    b.backend.expand = count_expand;
+    b.backend.submit = count_submit;
+    bed_must_init(&b);
+    sum = count_submits_of_a_pass(&b, plan->inference);
+    report = bed_report(&b);
+    assert_int_equal(report.longest_submit_ns, counted.limit == UINT64_MAX ? 0 : counted.longest);
+    *submits = counted.submits;
+    bed_close(&b);
+    return sum;
+}
+
+// Submits are cut by the costs of the graph, as late as the limit allows, and change no result.
+static void a_submit_takes_no_longer_than_it_may(void **state) {
+    tl_random random;
+    long round, passes = 0, submits;
+    (void)state;
+    random.state = 44;
+    memset(&counted, 0, sizeof counted);
+    for (round = 0; round < scaled(200); round++) {
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        tl_device device;
+        tl_report report;
+        uint64_t whole;
+        memset(&env, 0, sizeof env);
+        memset(&device, 0, sizeof device);
+        device.link_bytes_per_second = device.codec_bytes_per_second = 1000000000;
+        if (random_graph(&env, &random, 16, &graph)) fail_msg("%s", env.error.text);
+        if (random_plan(&env, &random, &graph, &plan)) fail_msg("%s", "out of memory");
+        if (simulate(&graph, &plan, 4, &report)) {
+            random_free_plan(&env, &plan);
+            tl_free_graph(&env, &graph);
+            continue;
+        }
+        passes++;
+        whole = submits_under(&graph, &plan, &device, UINT64_MAX, &submits);
+        assert_int_equal(submits, 1);
+        assert_int_equal(submits_under(&graph, &plan, NULL, 1, &submits), whole);   // costs without a unit
+        assert_int_equal(submits, 1);
+        assert_int_equal(submits_under(&graph, &plan, &device, 1 + tl_next_random(&random) % 400, &submits), whole);
+        assert_int_equal(submits_under(&graph, &plan, &device, 1, &submits), whole);
+        random_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    printf("%ld plans cut %ld times\n", passes, counted.cuts);
+    assert_true(passes > 0 && counted.cuts > 5 * passes);
+}
+
+// Without a wish it is 2 ms. A submit that fails ends the pass, and the next one does the step again.
+static void a_submit_is_two_milliseconds_and_may_fail(void **state) {
+    static bed b;
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+                              "node 1 a op fwd=1200000 bwd=700000 out=8 needs=none in=0\n"
+                              "node 2 b op fwd=900000 bwd=300000 out=8 needs=none in=1\n");
+    tl_device device;
+    uint64_t sum;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    bed_open(&b, &graph, 0, 0, 4);
+    b.desc.device = &device;
+    bed_must_init(&b);
+    sum = bed_step(&b, 0);
+    assert_int_equal(b.spy.calls[SPY_SUBMIT], 2);       // a; b and both backwards
+    assert_int_equal(bed_report(&b).longest_submit_ns, 1900000);
+    tl_free_run(b.run);
+    bed_must_init(&b);
+    b.spy.fail_function = SPY_SUBMIT;
+    b.spy.fail_at = b.spy.calls[SPY_SUBMIT];
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_BACKEND);
+    assert_non_null(strstr(b.env.error.text, "submit: "));
+    memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
+    assert_int_equal(bed_step(&b, 0), sum);
+    bed_close(&b);
+    tl_free_graph(NULL, &graph);
+}
+
 // -- a backend that only records --
 
 // A kernel as a command: its operands are found again when its frame is retired.
@@ -3925,6 +4072,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(nothing_is_claimed_before_what_was_refused_is_taken_back),
         cmocka_unit_test(the_peak_of_a_pass_is_not_that_of_the_pass_before),
         cmocka_unit_test(a_pass_in_order_submits_once_and_neither_polls_nor_waits),
+        cmocka_unit_test(a_submit_takes_no_longer_than_it_may),
+        cmocka_unit_test(a_submit_is_two_milliseconds_and_may_fail),
         cmocka_unit_test(recorded_passes_compute_what_others_do),
         cmocka_unit_test(a_whole_step_is_recorded_where_nothing_needs_waiting),
         cmocka_unit_test(a_kernel_of_the_host_is_not_called_before_its_operands_are_ready),

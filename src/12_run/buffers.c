@@ -210,6 +210,13 @@ typedef struct tli_hybrid {
 
 enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's input itself
 
+// Work that was enqueued and not submitted, by the costs of the graph.
+typedef struct tli_submits {
+    uint64_t limit_ns;               // of one submit; UINT64_MAX = a pass is one
+    uint64_t queued_ns;              // since the last one
+    uint64_t link_rate, codec_rate;  // of the device; 0 = copies and conversions take no time
+} tli_submits;
+
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
@@ -253,6 +260,7 @@ struct tl_run {
     int32_t         owns_plan, is_online, inference, repeat_count, profiling, checkpoints_on;
 
     tli_store       store;
+    tli_submits     submits;
     tli_run_arena   arenas[TL_TIER_COUNT];
     int32_t         slot_count;      // micro-batches under way together in a pass; each has buffers of its own
     int32_t         slot;            // whose buffers these four are: that of the last step

@@ -399,6 +399,11 @@ typedef struct tl_run_desc {
     int32_t    counts_tables;         // 1 = the budget binds the tables of the run, too, beside arena and base
                                       // (tl_run_report.table_bytes). For runs of a plan; one that is given is
                                       // the caller's, and not counted. 0 = tables are not in it
+
+    uint64_t   submit_ns;             // on a backend with limits.in_order: most work between submits, by the
+                                      // costs of the graph where these are nanoseconds (see expected_steps). A
+                                      // call or copy that takes longer is alone in its submit. Drivers stop
+                                      // what runs for seconds. 0 = 2 ms; UINT64_MAX = a pass is one submit
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -437,6 +442,7 @@ typedef struct tl_run_report {
     int32_t  spared_count;        // hybrid: forwards that the plan by bounds runs again, and this pass did not
     uint64_t sent_bytes, received_bytes;  // in messages to and from other ranks, in this pass
     uint64_t spared_bytes;        // hybrid: sum over dynamic tensors of what their bounds have too much
+    uint64_t longest_submit_ns;   // by the costs of the graph, as submit_ns; 0 = a pass is one submit
     uint64_t table_bytes;         // of memory of the env that the run keeps as long as it lives, beside the
                                   // arena; tl_next_step takes 32 bytes for each range of a pass beside them
 #endif
@@ -503,7 +509,8 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 
 // Run one training step: repeat_count passes over the plan (or online), each preceded by a call of load for
 // every micro-batch of it, one a slot.
-// On a backend with limits.in_order a pass is submitted once, at its end, and waits for nothing.
+// On a backend with limits.in_order a pass waits for nothing, and is submitted at its end; before it wherever
+// submit_ns is reached.
 //
 // Returns TL_NOT_READY, with nothing lost, where no step can go on: kernels of all steps under way are not
 // ready, each asked once; or the pass has to wait and the backend cannot; or a load hook answered so. The next

@@ -433,8 +433,7 @@ static tli_asked tli_ask_for_run(const tl_run *run) {
     asked.in_flight = run->in_flight;
     asked.work_limit = run->desc.work_limit;
     asked.expected_steps = run->desc.expected_steps ? run->desc.expected_steps : TLI_EXPECTED_STEPS;
-    asked.costs_are_ns = run->desc.costs || run->desc.device ||
-                         (run->desc.transport && run->desc.transport->link);
+    asked.costs_are_ns = tli_costs_are_ns(&run->desc);
     asked.pool = run->desc.pool;
     asked.progress = run->desc.progress;
     asked.user = run->desc.progress_user;
@@ -1249,8 +1248,9 @@ static tl_result tli_prepare_run(tl_run *run) {
     return TL_OK;
 }
 
-// Forget pointers that are valid during the call only.
+// Forget pointers that are valid during the call only, once what lasts was read from them.
 static void tli_forget_desc(tl_run *run) {
+    tli_init_submits(run);
     run->desc.strategy = NULL;
     run->desc.precision = NULL;
     run->desc.checkpoints = NULL;

@@ -149,6 +149,10 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 // what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->at.call;
+    tl_result result;
+    run->store.enqueued = 1;    // the call before
+    result = tli_enqueue_call(run);
+    if (result) return result;
     tli_take_turn(run);
     call->operand_count = call->access_count = 0;
     if (!tli_has_turns(run)) tli_describe_operands(run);
@@ -165,6 +169,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
 #ifndef TL_ONLY_TABLES
     const tli_call *call = &run->at.call;
     int32_t before = run->flights ? tli_find_conflict(run, call->accesses, call->access_count) : -1;
+    tl_result result;
 #endif
     run->at.computing = TLI_COMPUTING_OPENED;
     out->step = run->at.last;
@@ -172,6 +177,8 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
     out->depends_on = run->at.call.depends_on;
 #ifndef TL_ONLY_TABLES
     if (before >= 0) return tli_wait_for(run, before);
+    result = tli_enqueue_call(run);
+    if (result) return result;
     if (run->flights) run->at.event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->kernel_of[run->at.last.node] == TLI_CONVERSION) {

@@ -85,6 +85,8 @@ static tl_result tli_memory_step(tl_run *run) {
     for (; i < end && !result; i++) {
         if (!tli_acts_on_buffer(&run->tensors[i], (tl_step_kind)run->at.last.kind)) continue;
         tli_note_buffer(run, i);
+        result = tli_enqueue_memory_step(run, (tl_step_kind)run->at.last.kind, run->graph->outputs[i].bytes);
+        if (result) return result;
         result = tli_memory_act(run, i);
         tli_note_buffer(run, i);
     }

@@ -290,6 +290,7 @@ static void tli_start_counting(tl_run *run) {
 #endif
     run->report.fused_count = run->members.fused_count;
     tli_zero(run->before_bytes, sizeof run->before_bytes);
+    run->submits.queued_ns = 0;
     tli_measure_store(&run->store, 1, &counters);
     run->defers = run->flights != NULL;
 #endif
