@@ -85,26 +85,28 @@ static void check_net(const size *s) {
     int i, how;
     make_net(&n, s);
     must(tl_plan_keep_all(&env, &n.graph, 0, &all), "keep all");
-    base = run_plan(&n, &all, ONE_QUEUE);
+    base = run_plan(&n, &all, NULL, ONE_QUEUE);
     for (i = 0; i < (getenv("SOAK") ? 2 : 1); i++)
         for (how = 0; how < WAY_COUNT; how++) {
             tl_device device = measure((way)how);
             measured m;
             double predicted;
             make_plan(&n, &device, all.peak_bytes, percents[i], 1, &plan);
-            m = run_plan(&n, &plan, (way)how);
+            m = run_plan(&n, &plan, &device, (way)how);
             predicted = (double)plan.cost / (double)all.cost;
             printf("%s, %d %%, %s: predicted %.3f, measured %.3f, %d submits, %d waits of the host\n", s->name, percents[i], way_names[how],
                    predicted, m.ms / base.ms, (int)m.counters.submit_count, (int)m.counters.host_wait_count);
             expect_near(m.ms / base.ms, predicted, 0.05, "a step");
             assert_int_equal(m.counters.host_wait_count, 1);    // for its end
+            if (m.longest_ms > 1.2 * m.planned_longest_ms) fail_msg("a submit of %.2f ms", m.longest_ms);
+            assert_true(m.planned_longest_ms < 3.0);            // 2 ms, or one call
             tl_free_plan(&env, &plan);
         }
     // A plan that takes copies for free, on a device where they take turns with kernels.
     beside = measure(ONE_QUEUE);
     beside.copy_channels = 1;
     make_plan(&n, &beside, all.peak_bytes, 60, 1, &plan);
-    blind = run_plan(&n, &plan, ONE_QUEUE);
+    blind = run_plan(&n, &plan, NULL, ONE_QUEUE);
     if (blind.ms / base.ms < 1.3) fail_msg("copies on the queue of the kernels take no time: %.3f", blind.ms / base.ms);
     tl_free_plan(&env, &plan);
     tl_free_plan(&env, &all);

@@ -557,13 +557,14 @@ static tl_result run_node(const tl_kernel_call *call, void *user) {
     return be_busy(n->x, call->kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost);
 }
 
-typedef struct measured { double ms; tl_vk_counters counters; double longest_ms; } measured;
+typedef struct measured { double ms; tl_vk_counters counters; double longest_ms, planned_longest_ms; } measured;
 
-// The fastest of a few passes of a plan.
-static measured run_plan(net *n, const tl_plan *plan, way how) {
+// The fastest of a few passes of a plan. device: NULL = a pass is one submit.
+static measured run_plan(net *n, const tl_plan *plan, const tl_device *device, way how) {
     tl_kernel kernel;
     tl_run_desc desc;
     tl_run *run;
+    tl_run_report report;
     measured m;
     bed x;
     int i;
@@ -580,6 +581,7 @@ static measured run_plan(net *n, const tl_plan *plan, way how) {
     desc.kernels = &kernel;
     desc.kernel_count = 1;
     desc.plan = plan;
+    desc.device = device;
     must(tl_init_run(&env, &desc, &run), "a run");
     for (i = 0; i < PASSES; i++) {
         tl_vk_counters before, after;
@@ -601,6 +603,8 @@ static measured run_plan(net *n, const tl_plan *plan, way how) {
         vkclock_report(&counts);
         m.longest_ms = (double)counts.longest_ns / 1e6;
     }
+    tl_measure_run(run, &report);
+    m.planned_longest_ms = (double)report.longest_submit_ns / 1e6;
     tl_free_run(run);
     close_bed(&x);
     return m;
@@ -608,10 +612,13 @@ static measured run_plan(net *n, const tl_plan *plan, way how) {
 
 // What the device is, as a program measures it.
 static tl_device measure(way how) {
+    tl_measure_device_desc desc;
     tl_device device;
     bed x;
+    memset(&desc, 0, sizeof desc);
+    desc.bytes = ((uint64_t)64 << 20) / shrink;
     open_bed(how, 0, &x);
-    must(tl_measure_device(&env, &x.backend, NULL, &device), "the device");
+    must(tl_measure_device(&env, &x.backend, &desc, &device), "the device");
     close_bed(&x);
     return device;
 }
@@ -672,15 +679,15 @@ static void net_rows(const size *s) {
     int i, how, copies;
     make_net(&n, s);
     must(tl_plan_keep_all(&env, &n.graph, 0, &all), "keep all");
-    base = run_plan(&n, &all, ONE_QUEUE);
+    for (how = 0; how < WAY_COUNT; how++) devices[how] = measure((way)how);
+    base = run_plan(&n, &all, &devices[ONE_QUEUE], ONE_QUEUE);
     printf("\n%s: %llu bytes, keep all %.2f ms, of kernels %.2f\n", s->name, (ull)(all.peak_bytes * shrink), base.ms, (double)all.cost / 1e6);
-    for (how = 0; how < WAY_COUNT; how++) {
-        devices[how] = measure((way)how);
+    for (how = 0; how < WAY_COUNT; how++)
         printf("%-16s %.1f GB/s each way, %.0f us a copy, channels %d, %.0f us a wait\n", way_names[how],
                (double)devices[how].link_bytes_per_second * (double)shrink * 1e-9, (double)devices[how].link_latency_ns * 1e-3,
                (int)devices[how].copy_channels, (double)devices[how].wait_latency_ns * 1e-3);
-    }
-    printf("%-28s %10s %10s %8s %8s %8s %10s\n", "plan", "predicted", "measured", "ratio", "submits", "waits", "longest ms");
+    printf("%-28s %10s %10s %8s %8s %8s   %s\n", "plan", "predicted", "measured", "ratio", "submits", "waits",
+           "longest submit in ms: by the plan, measured");
     for (i = 0; i < 3; i++)
         for (copies = 0; copies < 2; copies++)
             for (how = 0; how < (copies ? WAY_COUNT : 1); how++) {
@@ -688,11 +695,12 @@ static void net_rows(const size *s) {
                 char label[64];
                 double predicted;
                 make_plan(&n, &devices[how], all.peak_bytes, percents[i], copies, &plan);
-                m = run_plan(&n, &plan, (way)how);
+                m = run_plan(&n, &plan, &devices[how], (way)how);
                 predicted = (double)plan.cost / (double)all.cost;
                 snprintf(label, sizeof label, "%d %%, %s", percents[i], copies ? way_names[how] : "recompute");
-                printf("%-28s %10.3f %10.3f %8.3f %8llu %8llu %10.2f\n", label, predicted, m.ms / base.ms, m.ms / base.ms / predicted,
-                       (ull)m.counters.submit_count, (ull)m.counters.host_wait_count, m.longest_ms);
+                printf("%-28s %10.3f %10.3f %8.3f %8llu %8llu   %8.2f %8.2f\n", label, predicted, m.ms / base.ms, m.ms / base.ms / predicted,
+                       (ull)m.counters.submit_count, (ull)m.counters.host_wait_count,
+                       m.planned_longest_ms, m.longest_ms);
                 tl_free_plan(&env, &plan);
             }
     tl_free_plan(&env, &all);
