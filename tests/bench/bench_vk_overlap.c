@@ -24,7 +24,7 @@ typedef unsigned long long ull;
 
 #define MARK 0xB0511E57u        // of the pushes of busy kernels
 
-enum { STEPS = 48, BEHIND = 3, FLOATS = 1 << 22, MODEL_FLOATS = 64, LOOP_NS = 10, SHRINK = 64, PASSES = 4 };
+enum { STEPS = 48, BEHIND = 3, FLOATS = 1 << 22, MODEL_FLOATS = 64, LOOP_NS = 200, SHRINK = 64, PASSES = 4 };
 
 static int is_model;
 static uint64_t plan_work;              // of tl_plan_remat; 0 = the default
