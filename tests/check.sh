@@ -24,7 +24,7 @@ export LINKED=1     # programs are linked with the parts, where the step is not 
 
 steps=(parts names contents surface test joined asan tsan reduced m32 s390x plans headers options freestanding examples commands fuzz)
 # Most of these run one process at a time: two of them run side by side.
-beside=(tl_plan mpi tidy readme client device install differential mixed torch cppcheck calls shaders mingw size)
+beside=(size tl_plan mpi tidy readme client device install differential mixed torch cppcheck calls shaders mingw)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
@@ -103,9 +103,9 @@ asan="-O1 -g1 -DTLI_INVARIANTS -fno-omit-frame-pointer -fsanitize-coverage=inlin
     -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all"
 step_asan() {
     local options="B=$out/asan CC=clang"
-    SAMPLE=25 tests_with TESTS="$(programs $out/asan . | tr ' ' '\n' | grep -v _vk_shim | paste -sd' ')" $options \
+    SAMPLE=25 tests_with TESTS="$(programs $out/asan . | tr ' ' '\n' | grep -vE '_vk_(shim|overlap)' | paste -sd' ')" $options \
         RUNNER="$(fixed_addresses)" CFLAGS="$asan"
-    SAMPLE=25 ASAN_OPTIONS=detect_leaks=0 tests_with TESTS="$(programs $out/asan _vk_shim)" $options RUNNER="$(fixed_addresses)" CFLAGS="$asan"
+    SAMPLE=25 ASAN_OPTIONS=detect_leaks=0 tests_with TESTS="$(programs $out/asan '_vk_(shim|overlap)')" $options RUNNER="$(fixed_addresses)" CFLAGS="$asan"
 }
 step_tsan() {   # the programs that have threads
     local threaded
@@ -132,7 +132,7 @@ TL_NO_CODECS,TL_NO_ONLINE _5_plan|_12_graph|_13_plan|_nn\."
 # What depends on the machine beside decisions of planners, which step plans holds: on the width of words, and on the
 # order of bytes, which shows in texts, keys, formats of numbers, codecs and kernels (test_5_code runs programs of the host).
 portable='_[1235]_|_7_[aopq]|_1[0-3]_|_nn|_quantize'
-bytewise='_[123]_|_5_(b|ch|p|r|s|t)|_7_[aopq]|_10_|_12_mixed|_13_|_nn'
+bytewise='_[123]_|_5_(b|plan|r|s|t)|_7_[aopq]|_10_|_12_mixed|_13_|_nn'
 
 # 32 bit with SSE: x87 would round intermediate results differently. Enums take a byte, as on many devices.
 m32_build="-O1 -fshort-enums -m32 -msse2 -mfpmath=sse -idirafter /usr/include/x86_64-linux-gnu -I$cross/i386/usr/include"

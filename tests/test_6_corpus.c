@@ -8,6 +8,7 @@
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/support.h"
+#include "support/walks.h"
 #include <dirent.h>
 
 #define FOLDER "tests/corpus/graphs/"
@@ -26,7 +27,7 @@ static uint64_t cost_within(const tl_graph *graph, uint64_t budget, int in_arena
     desc.graph = graph;
     desc.budget_bytes = budget;
     desc.live = !in_arena;
-    desc.work_limit = WORK;
+    desc.work_limit = is_slow() ? WORK / 8 : WORK;
     result = tl_plan_remat(&env, &desc, &plan, &report);
     if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%s: %s", name, env.error.text);
     *least = report.least_budget_bytes;

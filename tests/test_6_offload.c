@@ -832,7 +832,7 @@ static void every_allocation_fails_in_turn(void **state) {
         tl_graph graph;
         tl_device device;
         tl_plan all;
-        long at, step = is_slow() ? 61 : is_thinned() ? 7 : 1;
+        long at, step = is_slow() ? 211 : is_thinned() ? 7 : 1;
         int once;
         tiny_graph_of(&random, i < 4 ? 6 : 30, 4, &graph);
         random_device(&random, &device);
