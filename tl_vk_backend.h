@@ -1216,12 +1216,14 @@ TLI_VK_IMPL tl_result tl_vk_free_device(tl_env *env, tl_vk_device *device) {
 //     transfer  such a copy
 //     away      bytes of a transfer that the queue has not waited for
 
-#define TLI_VK_TOUCH_CAPACITY 128  // touches and promises that are remembered
+#define TLI_VK_TOUCH_CAPACITY 128  // places in a set, and promises that are remembered
 #define TLI_VK_OP_CAPACITY 128     // enqueued work that is not recorded yet
 #define TLI_VK_REGION_CAPACITY 32  // copies in one command
 #define TLI_VK_CHUNK_NONE (-1)
 #define TLI_VK_SETS 64             // descriptor sets in a pool
 #define TLI_VK_SET_BUFFERS 256     // descriptors in a pool
+#define TLI_VK_KEPT_SETS 256       // most that a kernel keeps
+#define TLI_VK_KEPT_WAYS 4         // entries of that table in which a set may stand
 #define TLI_VK_BINDINGS 16         // most buffers of one kernel
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
@@ -1241,11 +1243,16 @@ typedef struct tli_vk_place {
     uint64_t at, bytes;
 } tli_vk_place;
 
-// An access that was recorded since the last barrier.
-typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
+// A set of places.
+typedef struct tli_vk_index {
+    tli_vk_place places[TLI_VK_TOUCH_CAPACITY];  // [count] disjoint, in order
+    int32_t count;
+} tli_vk_index;
+
+typedef struct tli_vk_accesses { tli_vk_index reads, writes; } tli_vk_accesses;
 
 // An access that `order` announced for the commands that the caller records next.
-typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+typedef struct tli_vk_promise { tli_vk_place place; int32_t writes; uint64_t handle; } tli_vk_promise;
 
 typedef enum tli_vk_chunk_kind {
     TLI_VK_CHUNK_SHARED,           // blocks are pieces of it
@@ -1420,12 +1427,28 @@ typedef struct tli_vk_mapping {
     tl_map_mode  mode;
 } tli_vk_mapping;
 
+// A descriptor set that is kept, for the places that were bound by it last.
+typedef struct tli_vk_kept_set {
+    VkDescriptorSet set;           // VK_NULL_HANDLE = not made yet
+    uint64_t hash;                 // of the places
+    uint64_t last_use;             // serial of a batch: the set is not written before it has passed
+    uint64_t destroyed_count;      // chunks destroyed before it was written: its buffers are those of today
+} tli_vk_kept_set;
+
+// The sets that a kernel keeps, a table by hash.
+typedef struct tli_vk_kept {
+    VkDescriptorPool pool;
+    tli_vk_kept_set *sets;         // [TLI_VK_KEPT_SETS]; NULL = none was needed yet, or there is no memory
+    tli_vk_place    *places;       // [TLI_VK_KEPT_SETS * buffer_count]
+} tli_vk_kept;
+
 struct tl_vk_kernel {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
     VkPipeline pipeline;
     int32_t  buffer_count;
     uint32_t push_bytes;
+    tli_vk_kept *kept;
 };
 
 // What a run or a manager holds.
@@ -1457,6 +1480,7 @@ typedef struct tli_vk {
     tl_vk_counters calls;
     tli_vk_chunk *chunks;
     int32_t chunk_count, chunk_capacity;
+    uint64_t destroyed_count;         // chunks destroyed so far
     int32_t freed_arena_count;        // arenas whose block was freed and whose memory was not yet
     tli_vk_block *blocks;
     int32_t block_count, block_capacity, free_block;  // slot + 1
@@ -1481,8 +1505,8 @@ typedef struct tli_vk {
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
     int32_t op_count;
-    tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
-    int32_t touch_count;
+    tli_vk_accesses touches;          // since the last barrier
+    tli_vk_accesses group;            // of operations that share the next one
     int32_t all_touched;              // 1 = touches are incomplete: the next access needs a barrier
     tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of the latest that `order` announced
     uint64_t promise_count, early_count;  // early: how many of the latest came before a frame was open
@@ -1665,6 +1689,7 @@ static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
 
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
     tli_vk_forget_away(b, chunk);
+    b->destroyed_count++;
     if (!chunk->imported) {
         if (chunk->buffer) (b->vk.vkDestroyBuffer)(b->device, chunk->buffer, b->callbacks);
         if (chunk->memory && b->desc.hooks.release) {
@@ -2525,6 +2550,74 @@ static tl_result tli_vk_measure_account(void *self, uint64_t handle, int32_t res
 #endif  // TL_VK_BACKEND_IMPLEMENTATION
 #if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
 
+// Sets of places: disjoint, in the order of chunks and bytes, those that touch as one. A look takes a binary
+// search, and work that goes through memory in order is added at the end.
+
+// Whether a place ends before another begins, with a gap between them of more than `gap` - 1 bytes.
+static int tli_vk_is_before(const tli_vk_place *a, const tli_vk_place *b, uint64_t gap) {
+    return a->chunk != b->chunk ? a->chunk < b->chunk : a->at + a->bytes + gap <= b->at;
+}
+
+// How many places of a set end before a place begins.
+static int32_t tli_vk_count_before(const tli_vk_index *index, const tli_vk_place *place, uint64_t gap) {
+    int32_t from = 0, to = index->count;
+    if (to && tli_vk_is_before(&index->places[to - 1], place, gap)) return to;
+    while (from < to) {
+        int32_t middle = from + (to - from) / 2;
+        if (tli_vk_is_before(&index->places[middle], place, gap)) from = middle + 1;
+        else to = middle;
+    }
+    return from;
+}
+
+static int tli_vk_index_meets(const tli_vk_index *index, const tli_vk_place *place) {
+    int32_t i = tli_vk_count_before(index, place, 0);
+    return i < index->count && tli_vk_meet(&index->places[i], place);
+}
+
+// Add the bytes of a place. 0 = the set is full.
+static int tli_vk_index_add(tli_vk_index *index, const tli_vk_place *place) {
+    tli_vk_place all = *place, *at;
+    int32_t first, end;
+    if (!place->bytes) return 1;
+    first = end = tli_vk_count_before(index, place, 1);
+    while (end < index->count && !tli_vk_is_before(place, &index->places[end], 1)) {
+        const tli_vk_place *old = &index->places[end++];
+        uint64_t last = old->at + old->bytes > all.at + all.bytes ? old->at + old->bytes : all.at + all.bytes;
+        if (old->at < all.at) all.at = old->at;
+        all.bytes = last - all.at;
+    }
+    if (end == first && index->count == TLI_VK_TOUCH_CAPACITY) return 0;
+    at = index->places + first;
+    memmove(at + 1, index->places + end, (size_t)(index->count - end) * sizeof *at);
+    *at = all;
+    index->count += first + 1 - end;
+    return 1;
+}
+
+static void tli_vk_copy_index(const tli_vk_index *from, tli_vk_index *to) {
+    memcpy(to->places, from->places, (size_t)from->count * sizeof *from->places);
+    to->count = from->count;
+}
+
+// -- accesses: what is read and what is written --
+
+static void tli_vk_forget_accesses(tli_vk_accesses *accesses) {
+    accesses->reads.count = accesses->writes.count = 0;
+}
+
+// Whether an access must come after those: one of both writes the same bytes.
+static int tli_vk_follows_accesses(const tli_vk_accesses *accesses, const tli_vk_place *place, int writes) {
+    return tli_vk_index_meets(&accesses->writes, place) ||
+           (writes && tli_vk_index_meets(&accesses->reads, place));
+}
+
+static int tli_vk_add_access(tli_vk_accesses *accesses, const tli_vk_place *place, int writes) {
+    return tli_vk_index_add(writes ? &accesses->writes : &accesses->reads, place);
+}
+#endif  // TL_VK_BACKEND_IMPLEMENTATION
+#if defined(TL_VK_BACKEND_IMPLEMENTATION) && !defined(TL_VK_BACKEND_IMPLEMENTATION_DONE)
+
 // Copies between the tiers on queues of their own. A link is such a queue: one for both directions, or one for
 // each.
 //
@@ -3162,15 +3255,12 @@ static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
 // Whether this access needs a barrier, given the accesses recorded since the last one.
 static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) {
     tli_vk_chunk *chunk = &b->chunks[place->chunk];
-    int32_t i;
     if (chunk->imported && chunk->stages && chunk->seen != b->serial) {
         tli_vk_note_foreign(b, chunk);
         return 1;
     }
     if (b->all_touched) return 1;
-    for (i = 0; i < b->touch_count; i++)
-        if ((writes || b->touches[i].writes) && tli_vk_meet(&b->touches[i].place, place)) return 1;
-    return 0;
+    return tli_vk_follows_accesses(&b->touches, place, writes);
 }
 
 static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAccessFlags access) {
@@ -3185,34 +3275,31 @@ static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAcce
                         VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
     tli_vk_record_command(b, &barrier, NULL);
     b->calls.barrier_count++;
-    b->touch_count = 0;
+    tli_vk_forget_accesses(&b->touches);
     b->all_touched = 0;
     b->foreign_stages = 0;
     b->foreign_access = 0;
 }
 
-// Note an access until the next barrier; and a write, in case the batch never runs.
+// Note that a batch writes a place, in case it never runs.
+static int tli_vk_note_write(tli_vk *b, tli_vk_batch *batch, const tli_vk_place *place) {
+    int32_t since = batch->has_others ? batch->known_writes : 0;
+    tli_vk_place *last = batch->write_count > since ? &batch->writes[batch->write_count - 1] : NULL;
+    if (last && last->chunk == place->chunk && last->at + last->bytes == place->at) {
+        last->bytes += place->bytes;
+        return 1;
+    }
+    if (!tli_vk_grow(b, &batch->writes, &batch->write_capacity, batch->write_count, sizeof *batch->writes))
+        return 0;
+    batch->writes[batch->write_count++] = *place;
+    return 1;
+}
+
+// Note an access until the next barrier.
 static tl_result tli_vk_touch_place(tli_vk *b, const tli_vk_place *place, int writes, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    int32_t i;
-    if (writes) {
-        if (!tli_vk_grow(b, &batch->writes, &batch->write_capacity, batch->write_count, sizeof *batch->writes))
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
-        batch->writes[batch->write_count++] = *place;
-    }
-    if (b->all_touched) return TL_OK;
-    for (i = 0; i < b->touch_count; i++) {
-        tli_vk_touch *touch = &b->touches[i];
-        if (touch->place.chunk == place->chunk && touch->place.at == place->at &&
-            touch->place.bytes == place->bytes && touch->writes >= writes)
-            return TL_OK;
-    }
-    if (b->touch_count == TLI_VK_TOUCH_CAPACITY) {
-        b->all_touched = 1;
-        return TL_OK;
-    }
-    b->touches[b->touch_count].place = *place;
-    b->touches[b->touch_count++].writes = writes;
+    if (writes && !tli_vk_note_write(b, tli_vk_batch_of(b, b->serial), place))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
+    if (!b->all_touched && !tli_vk_add_access(&b->touches, place, writes)) b->all_touched = 1;
     return TL_OK;
 }
 
@@ -3268,17 +3355,104 @@ static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const ch
     return TL_OK;
 }
 
-// Bind places and dispatch. Barriers are the business of the caller of this function.
-static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
-                                 const void *push, const uint32_t groups[3], const char *function) {
+// -- sets that are kept: passes bind the same places again --
+
+static void tli_vk_free_kept(tli_vk *b, tli_vk_kept *kept) {
+    if (kept->pool) (b->vk.vkDestroyDescriptorPool)(b->device, kept->pool, b->callbacks);
+    tl_free_memory(b->env, kept->sets);
+    tl_free_memory(b->env, kept->places);
+    memset(kept, 0, sizeof *kept);
+}
+
+// Make the table and the pool of a kernel. 0 = it goes without.
+static int tli_vk_make_kept(tli_vk *b, const tl_vk_kernel *kernel) {
+    tli_vk_kept *kept = kernel->kept;
+    VkDescriptorPoolSize size;
+    VkDescriptorPoolCreateInfo info;
+    if (kept->sets) return 1;
+    memset(&info, 0, sizeof info);
+    size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    size.descriptorCount = TLI_VK_KEPT_SETS * (uint32_t)kernel->buffer_count;
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    info.maxSets = TLI_VK_KEPT_SETS;
+    info.poolSizeCount = 1;
+    info.pPoolSizes = &size;
+    kept->sets = (tli_vk_kept_set *)tl_add_memory(b->env, TLI_VK_KEPT_SETS * sizeof *kept->sets);
+    kept->places = (tli_vk_place *)tl_add_memory(b->env, size.descriptorCount * sizeof *kept->places);
+    if (kept->sets && kept->places &&
+        !(b->vk.vkCreateDescriptorPool)(b->device, &info, b->callbacks, &kept->pool)) {
+        b->calls.host_alloc_count += 2;
+        return 1;
+    }
+    kept->pool = VK_NULL_HANDLE;
+    tli_vk_free_kept(b, kept);
+    return 0;
+}
+
+static uint64_t tli_vk_hash_places(const tli_vk_place *places, int32_t count) {
+    uint64_t hash = 0;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        hash = tl_mix_u64(hash, (uint64_t)places[i].chunk);
+        hash = tl_mix_u64(hash, places[i].at);
+        hash = tl_mix_u64(hash, places[i].bytes);
+    }
+    return hash;
+}
+
+static int tli_vk_same_places(const tli_vk_place *a, const tli_vk_place *b, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++)
+        if (a[i].chunk != b[i].chunk || a[i].at != b[i].at || a[i].bytes != b[i].bytes) return 0;
+    return 1;
+}
+
+// A kept set for the places; *is_bound: 1 = it binds them. One that does not may be written now. 0 = none.
+static VkDescriptorSet tli_vk_find_kept(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                        int *is_bound) {
+    uint64_t hash = tli_vk_hash_places(places, kernel->buffer_count);
+    tli_vk_kept *kept = kernel->kept;
+    int32_t way, index, chosen = -1;
+    VkDescriptorSetAllocateInfo info;
+    tli_vk_kept_set *found;
+    *is_bound = 0;
+    if (!tli_vk_make_kept(b, kernel)) return VK_NULL_HANDLE;
+    for (way = 0; way < TLI_VK_KEPT_WAYS && !*is_bound; way++) {
+        index = (int32_t)((hash + (uint64_t)way) % TLI_VK_KEPT_SETS);
+        found = &kept->sets[index];
+        if (found->set && found->hash == hash && found->destroyed_count == b->destroyed_count &&
+            tli_vk_same_places(kept->places + (size_t)index * (size_t)kernel->buffer_count, places,
+                               kernel->buffer_count)) {
+            *is_bound = 1;
+            chosen = index;
+        } else if (chosen < 0 && (!found->set || found->last_use <= b->passed)) {
+            chosen = index;
+        }
+    }
+    if (chosen < 0) return VK_NULL_HANDLE;
+    found = &kept->sets[chosen];
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    info.descriptorPool = kept->pool;
+    info.descriptorSetCount = 1;
+    info.pSetLayouts = &kernel->set_layout;
+    if (!found->set && (b->vk.vkAllocateDescriptorSets)(b->device, &info, &found->set)) {
+        found->set = VK_NULL_HANDLE;
+        return VK_NULL_HANDLE;
+    }
+    found->hash = hash;
+    found->last_use = b->serial;
+    found->destroyed_count = b->destroyed_count;
+    memcpy(kept->places + (size_t)chosen * (size_t)kernel->buffer_count, places,
+           (size_t)kernel->buffer_count * sizeof *places);
+    return found->set;
+}
+
+static void tli_vk_write_set(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                             VkDescriptorSet set) {
     VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
     VkWriteDescriptorSet writes[TLI_VK_BINDINGS];
-    tli_vk_command command;
-    VkDescriptorSet set = VK_NULL_HANDLE;
     int32_t i;
-    tl_result result = tli_vk_open(b, function);
-    if (!result && kernel->buffer_count) result = tli_vk_take_set(b, kernel, function, &set);
-    if (result) return result;
     memset(writes, 0, sizeof writes);
     for (i = 0; i < kernel->buffer_count; i++) {
         buffers[i].buffer = b->chunks[places[i].chunk].buffer;
@@ -3291,8 +3465,30 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
         writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
         writes[i].pBufferInfo = &buffers[i];
     }
-    if (kernel->buffer_count)
-        (b->vk.vkUpdateDescriptorSets)(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+    (b->vk.vkUpdateDescriptorSets)(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+}
+
+// A set that binds the places: a kept one, or one of the batch.
+static tl_result tli_vk_bind_places(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                    const char *function, VkDescriptorSet *set) {
+    int is_bound = 0;
+    tl_result result = TL_OK;
+    *set = VK_NULL_HANDLE;
+    if (!kernel->buffer_count) return TL_OK;
+    *set = tli_vk_find_kept(b, kernel, places, &is_bound);
+    if (!*set) result = tli_vk_take_set(b, kernel, function, set);
+    if (!result && !is_bound) tli_vk_write_set(b, kernel, places, *set);
+    return result;
+}
+
+// Bind places and dispatch. Barriers are the business of the caller of this function.
+static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                 const void *push, const uint32_t groups[3], const char *function) {
+    tli_vk_command command;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    tl_result result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_bind_places(b, kernel, places, function, &set);
+    if (result) return result;
     memset(&command, 0, sizeof command);
     command.kind = TLI_VK_COMMAND_DISPATCH;
     command.kernel = kernel;
@@ -3541,24 +3737,37 @@ static int tli_vk_op_must_follow(tli_vk *b, const tli_vk_op *op) {
     return follows;
 }
 
-static int tli_vk_ops_meet(const tli_vk_op *a, const tli_vk_op *b) {
-    return tli_vk_meet(&a->to, &b->to) || (b->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->to, &b->from)) ||
-           (a->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->from, &b->to));
-}
-
 // The end of the operations from `at` on that are independent of each other and so share one barrier.
-static int32_t tli_vk_group_end(const tli_vk *b, int32_t at) {
-    int32_t end, i;
-    for (end = at + 1; end < b->op_count; end++)
-        for (i = at; i < end; i++)
-            if (tli_vk_ops_meet(&b->ops[i], &b->ops[end])) return end;
+static int32_t tli_vk_group_end(tli_vk *b, int32_t at) {
+    int32_t end;
+    tli_vk_forget_accesses(&b->group);
+    for (end = at; end < b->op_count; end++) {
+        const tli_vk_op *op = &b->ops[end];
+        int reads = op->kind != TLI_VK_OP_FILL;
+        if (tli_vk_follows_accesses(&b->group, &op->to, 1)) break;
+        if (reads && tli_vk_follows_accesses(&b->group, &op->from, 0)) break;
+        (void)tli_vk_add_access(&b->group, &op->to, 1);     // there is room for all operations
+        if (reads) (void)tli_vk_add_access(&b->group, &op->from, 0);
+    }
     return end;
 }
 
-static tl_result tli_vk_touch_op(tli_vk *b, const tli_vk_op *op, const char *function) {
-    tl_result result = tli_vk_touch_place(b, &op->to, 1, function);
-    if (!result && op->kind != TLI_VK_OP_FILL) result = tli_vk_touch_place(b, &op->from, 0, function);
-    return result;
+// Note the accesses of b->ops[from .. end), which are those of the group.
+static tl_result tli_vk_touch_group(tli_vk *b, int32_t from, int32_t end, const char *function) {
+    int is_first = !b->touches.reads.count && !b->touches.writes.count && !b->all_touched;
+    int32_t i;
+    for (i = from; i < end; i++) {
+        const tli_vk_op *op = &b->ops[i];
+        if (!tli_vk_note_write(b, tli_vk_batch_of(b, b->serial), &op->to))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
+        if (is_first || b->all_touched) continue;
+        if (!tli_vk_add_access(&b->touches, &op->to, 1) ||
+            (op->kind != TLI_VK_OP_FILL && !tli_vk_add_access(&b->touches, &op->from, 0))) b->all_touched = 1;
+    }
+    if (!is_first) return TL_OK;
+    tli_vk_copy_index(&b->group.reads, &b->touches.reads);
+    tli_vk_copy_index(&b->group.writes, &b->touches.writes);
+    return TL_OK;
 }
 
 static void tli_vk_remove_ops(tli_vk *b, int32_t count) {
@@ -3576,7 +3785,7 @@ static tl_result tli_vk_flush(tli_vk *b, const char *function) {
         int32_t end = tli_vk_group_end(b, done), i, follows = 0, taken;
         for (i = done; i < end; i++) follows |= tli_vk_op_must_follow(b, &b->ops[i]);
         if (follows) tli_vk_record_barrier(b, 0, 0);
-        for (i = done; i < end && !result; i++) result = tli_vk_touch_op(b, &b->ops[i], function);
+        result = tli_vk_touch_group(b, done, end, function);
         // A move that fails half way is later recorded again from its start, which copies the same bytes.
         while (!result && done < end) {
             result = tli_vk_record_ops(b, &b->ops[done], end - done, function, &taken);
@@ -3938,8 +4147,8 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
 static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
     tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
     promise->handle = access->range.block;
-    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
-    promise->touch.writes = access->writes;
+    promise->place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->writes = access->writes;
 }
 
 // Touch again what was announced and is not recorded yet: a barrier removes all touches, but the commands of
@@ -3948,8 +4157,8 @@ static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
     uint64_t open = tli_vk_least(b->promise_count - b->kept_count, TLI_VK_TOUCH_CAPACITY), i;
     tl_result result = TL_OK;
     for (i = b->promise_count - open; i < b->promise_count && !result; i++) {
-        const tli_vk_touch *touch = &b->promises[i % TLI_VK_TOUCH_CAPACITY].touch;
-        result = tli_vk_touch_place(b, &touch->place, touch->writes, function);
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        result = tli_vk_touch_place(b, &promise->place, promise->writes, function);
     }
     return result;
 }
@@ -3963,8 +4172,8 @@ static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
         const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
         if (!tli_vk_is_block(b, promise->handle)) continue;  // freed since
-        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
-        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+        result = tli_vk_touch_place(b, &promise->place, promise->writes, function);
+        tli_vk_note_use(b, promise->handle, promise->writes);
     }
     if (!result) b->early_count = 0;
     return result;
@@ -3978,8 +4187,8 @@ static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uin
     int writes = 1;  // not announced: it may write
     for (i = b->promise_count; i > oldest; i--) {
         const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
-        if (!tli_vk_meet(&promise->touch.place, place)) continue;
-        writes = promise->touch.writes;
+        if (!tli_vk_meet(&promise->place, place)) continue;
+        writes = promise->writes;
         break;
     }
     tli_vk_note_use(b, handle, writes);
@@ -5060,7 +5269,7 @@ static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
     batch->serial = 0;
     b->open = 0;
     b->has_work = b->op_count > 0;
-    b->touch_count = 0;
+    tli_vk_forget_accesses(&b->touches);
     b->all_touched = 1;
     b->calls.recorded_bytes = 0;
 }
@@ -5214,10 +5423,13 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     return result;
 }
 
+typedef struct tli_vk_kernel_memory { tl_vk_kernel kernel; tli_vk_kept kept; } tli_vk_kernel_memory;
+
 TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_kernel_desc *desc,
                                         tl_vk_kernel **out) {
     const char *function = "tl_vk_init_kernel", *why = tli_vk_explain_kernel(desc), *call = "kernel layouts";
     tli_vk *b = tli_vk_self(backend);
+    tli_vk_kernel_memory *both;
     tl_vk_kernel *kernel;
     VkResult result;
     *out = NULL;
@@ -5227,8 +5439,10 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
         desc->push_bytes > b->device_limits.maxPushConstantsSize)
         return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function,
                            "buffer_count, push_bytes: more than the device binds");
-    kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
-    if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
+    both = (tli_vk_kernel_memory *)tl_add_memory(b->env, sizeof *both);
+    if (!both) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
+    kernel = &both->kernel;
+    kernel->kept = &both->kept;
     b->calls.host_alloc_count++;
     b->kernel_count++;
     kernel->buffer_count = desc->buffer_count;
@@ -5249,6 +5463,7 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
 TLI_VK_IMPL void tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel) {
     tli_vk *b = tli_vk_self(backend);
     if (!kernel) return;
+    tli_vk_free_kept(b, kernel->kept);
     if (kernel->pipeline) (b->vk.vkDestroyPipeline)(b->device, kernel->pipeline, b->callbacks);
     if (kernel->layout) (b->vk.vkDestroyPipelineLayout)(b->device, kernel->layout, b->callbacks);
     if (kernel->set_layout) (b->vk.vkDestroyDescriptorSetLayout)(b->device, kernel->set_layout, b->callbacks);

@@ -19,12 +19,14 @@
 //     transfer  such a copy
 //     away      bytes of a transfer that the queue has not waited for
 
-#define TLI_VK_TOUCH_CAPACITY 128  // touches and promises that are remembered
+#define TLI_VK_TOUCH_CAPACITY 128  // places in a set, and promises that are remembered
 #define TLI_VK_OP_CAPACITY 128     // enqueued work that is not recorded yet
 #define TLI_VK_REGION_CAPACITY 32  // copies in one command
 #define TLI_VK_CHUNK_NONE (-1)
 #define TLI_VK_SETS 64             // descriptor sets in a pool
 #define TLI_VK_SET_BUFFERS 256     // descriptors in a pool
+#define TLI_VK_KEPT_SETS 256       // most that a kernel keeps
+#define TLI_VK_KEPT_WAYS 4         // entries of that table in which a set may stand
 #define TLI_VK_BINDINGS 16         // most buffers of one kernel
 #define TLI_VK_WRITES 1024         // places that a batch notes before its list grows
 #define TLI_VK_SHADER_COPY_BYTES 65536  // smaller copies are always vkCmdCopyBuffer
@@ -44,11 +46,16 @@ typedef struct tli_vk_place {
     uint64_t at, bytes;
 } tli_vk_place;
 
-// An access that was recorded since the last barrier.
-typedef struct tli_vk_touch { tli_vk_place place; int32_t writes; } tli_vk_touch;
+// A set of places.
+typedef struct tli_vk_index {
+    tli_vk_place places[TLI_VK_TOUCH_CAPACITY];  // [count] disjoint, in order
+    int32_t count;
+} tli_vk_index;
+
+typedef struct tli_vk_accesses { tli_vk_index reads, writes; } tli_vk_accesses;
 
 // An access that `order` announced for the commands that the caller records next.
-typedef struct tli_vk_promise { tli_vk_touch touch; uint64_t handle; } tli_vk_promise;
+typedef struct tli_vk_promise { tli_vk_place place; int32_t writes; uint64_t handle; } tli_vk_promise;
 
 typedef enum tli_vk_chunk_kind {
     TLI_VK_CHUNK_SHARED,           // blocks are pieces of it
@@ -223,12 +230,28 @@ typedef struct tli_vk_mapping {
     tl_map_mode  mode;
 } tli_vk_mapping;
 
+// A descriptor set that is kept, for the places that were bound by it last.
+typedef struct tli_vk_kept_set {
+    VkDescriptorSet set;           // VK_NULL_HANDLE = not made yet
+    uint64_t hash;                 // of the places
+    uint64_t last_use;             // serial of a batch: the set is not written before it has passed
+    uint64_t destroyed_count;      // chunks destroyed before it was written: its buffers are those of today
+} tli_vk_kept_set;
+
+// The sets that a kernel keeps, a table by hash.
+typedef struct tli_vk_kept {
+    VkDescriptorPool pool;
+    tli_vk_kept_set *sets;         // [TLI_VK_KEPT_SETS]; NULL = none was needed yet, or there is no memory
+    tli_vk_place    *places;       // [TLI_VK_KEPT_SETS * buffer_count]
+} tli_vk_kept;
+
 struct tl_vk_kernel {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
     VkPipeline pipeline;
     int32_t  buffer_count;
     uint32_t push_bytes;
+    tli_vk_kept *kept;
 };
 
 // What a run or a manager holds.
@@ -260,6 +283,7 @@ typedef struct tli_vk {
     tl_vk_counters calls;
     tli_vk_chunk *chunks;
     int32_t chunk_count, chunk_capacity;
+    uint64_t destroyed_count;         // chunks destroyed so far
     int32_t freed_arena_count;        // arenas whose block was freed and whose memory was not yet
     tli_vk_block *blocks;
     int32_t block_count, block_capacity, free_block;  // slot + 1
@@ -284,8 +308,8 @@ typedef struct tli_vk {
 
     tli_vk_op ops[TLI_VK_OP_CAPACITY];
     int32_t op_count;
-    tli_vk_touch touches[TLI_VK_TOUCH_CAPACITY];
-    int32_t touch_count;
+    tli_vk_accesses touches;          // since the last barrier
+    tli_vk_accesses group;            // of operations that share the next one
     int32_t all_touched;              // 1 = touches are incomplete: the next access needs a barrier
     tli_vk_promise promises[TLI_VK_TOUCH_CAPACITY];  // ring of the latest that `order` announced
     uint64_t promise_count, early_count;  // early: how many of the latest came before a frame was open
@@ -468,6 +492,7 @@ static void tli_vk_forget_away(tli_vk *b, const tli_vk_chunk *chunk) {
 
 static void tli_vk_destroy_chunk(tli_vk *b, tli_vk_chunk *chunk) {
     tli_vk_forget_away(b, chunk);
+    b->destroyed_count++;
     if (!chunk->imported) {
         if (chunk->buffer) (b->vk.vkDestroyBuffer)(b->device, chunk->buffer, b->callbacks);
         if (chunk->memory && b->desc.hooks.release) {

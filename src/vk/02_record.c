@@ -15,15 +15,12 @@ static void tli_vk_note_foreign(tli_vk *b, tli_vk_chunk *chunk) {
 // Whether this access needs a barrier, given the accesses recorded since the last one.
 static int tli_vk_must_follow(tli_vk *b, const tli_vk_place *place, int writes) {
     tli_vk_chunk *chunk = &b->chunks[place->chunk];
-    int32_t i;
     if (chunk->imported && chunk->stages && chunk->seen != b->serial) {
         tli_vk_note_foreign(b, chunk);
         return 1;
     }
     if (b->all_touched) return 1;
-    for (i = 0; i < b->touch_count; i++)
-        if ((writes || b->touches[i].writes) && tli_vk_meet(&b->touches[i].place, place)) return 1;
-    return 0;
+    return tli_vk_follows_accesses(&b->touches, place, writes);
 }
 
 static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAccessFlags access) {
@@ -38,34 +35,31 @@ static void tli_vk_record_barrier(tli_vk *b, VkPipelineStageFlags stages, VkAcce
                         VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | access;
     tli_vk_record_command(b, &barrier, NULL);
     b->calls.barrier_count++;
-    b->touch_count = 0;
+    tli_vk_forget_accesses(&b->touches);
     b->all_touched = 0;
     b->foreign_stages = 0;
     b->foreign_access = 0;
 }
 
-// Note an access until the next barrier; and a write, in case the batch never runs.
+// Note that a batch writes a place, in case it never runs.
+static int tli_vk_note_write(tli_vk *b, tli_vk_batch *batch, const tli_vk_place *place) {
+    int32_t since = batch->has_others ? batch->known_writes : 0;
+    tli_vk_place *last = batch->write_count > since ? &batch->writes[batch->write_count - 1] : NULL;
+    if (last && last->chunk == place->chunk && last->at + last->bytes == place->at) {
+        last->bytes += place->bytes;
+        return 1;
+    }
+    if (!tli_vk_grow(b, &batch->writes, &batch->write_capacity, batch->write_count, sizeof *batch->writes))
+        return 0;
+    batch->writes[batch->write_count++] = *place;
+    return 1;
+}
+
+// Note an access until the next barrier.
 static tl_result tli_vk_touch_place(tli_vk *b, const tli_vk_place *place, int writes, const char *function) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    int32_t i;
-    if (writes) {
-        if (!tli_vk_grow(b, &batch->writes, &batch->write_capacity, batch->write_count, sizeof *batch->writes))
-            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
-        batch->writes[batch->write_count++] = *place;
-    }
-    if (b->all_touched) return TL_OK;
-    for (i = 0; i < b->touch_count; i++) {
-        tli_vk_touch *touch = &b->touches[i];
-        if (touch->place.chunk == place->chunk && touch->place.at == place->at &&
-            touch->place.bytes == place->bytes && touch->writes >= writes)
-            return TL_OK;
-    }
-    if (b->touch_count == TLI_VK_TOUCH_CAPACITY) {
-        b->all_touched = 1;
-        return TL_OK;
-    }
-    b->touches[b->touch_count].place = *place;
-    b->touches[b->touch_count++].writes = writes;
+    if (writes && !tli_vk_note_write(b, tli_vk_batch_of(b, b->serial), place))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
+    if (!b->all_touched && !tli_vk_add_access(&b->touches, place, writes)) b->all_touched = 1;
     return TL_OK;
 }
 
@@ -121,17 +115,104 @@ static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const ch
     return TL_OK;
 }
 
-// Bind places and dispatch. Barriers are the business of the caller of this function.
-static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
-                                 const void *push, const uint32_t groups[3], const char *function) {
+// -- sets that are kept: passes bind the same places again --
+
+static void tli_vk_free_kept(tli_vk *b, tli_vk_kept *kept) {
+    if (kept->pool) (b->vk.vkDestroyDescriptorPool)(b->device, kept->pool, b->callbacks);
+    tl_free_memory(b->env, kept->sets);
+    tl_free_memory(b->env, kept->places);
+    memset(kept, 0, sizeof *kept);
+}
+
+// Make the table and the pool of a kernel. 0 = it goes without.
+static int tli_vk_make_kept(tli_vk *b, const tl_vk_kernel *kernel) {
+    tli_vk_kept *kept = kernel->kept;
+    VkDescriptorPoolSize size;
+    VkDescriptorPoolCreateInfo info;
+    if (kept->sets) return 1;
+    memset(&info, 0, sizeof info);
+    size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    size.descriptorCount = TLI_VK_KEPT_SETS * (uint32_t)kernel->buffer_count;
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    info.maxSets = TLI_VK_KEPT_SETS;
+    info.poolSizeCount = 1;
+    info.pPoolSizes = &size;
+    kept->sets = (tli_vk_kept_set *)tl_add_memory(b->env, TLI_VK_KEPT_SETS * sizeof *kept->sets);
+    kept->places = (tli_vk_place *)tl_add_memory(b->env, size.descriptorCount * sizeof *kept->places);
+    if (kept->sets && kept->places &&
+        !(b->vk.vkCreateDescriptorPool)(b->device, &info, b->callbacks, &kept->pool)) {
+        b->calls.host_alloc_count += 2;
+        return 1;
+    }
+    kept->pool = VK_NULL_HANDLE;
+    tli_vk_free_kept(b, kept);
+    return 0;
+}
+
+static uint64_t tli_vk_hash_places(const tli_vk_place *places, int32_t count) {
+    uint64_t hash = 0;
+    int32_t i;
+    for (i = 0; i < count; i++) {
+        hash = tl_mix_u64(hash, (uint64_t)places[i].chunk);
+        hash = tl_mix_u64(hash, places[i].at);
+        hash = tl_mix_u64(hash, places[i].bytes);
+    }
+    return hash;
+}
+
+static int tli_vk_same_places(const tli_vk_place *a, const tli_vk_place *b, int32_t count) {
+    int32_t i;
+    for (i = 0; i < count; i++)
+        if (a[i].chunk != b[i].chunk || a[i].at != b[i].at || a[i].bytes != b[i].bytes) return 0;
+    return 1;
+}
+
+// A kept set for the places; *is_bound: 1 = it binds them. One that does not may be written now. 0 = none.
+static VkDescriptorSet tli_vk_find_kept(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                        int *is_bound) {
+    uint64_t hash = tli_vk_hash_places(places, kernel->buffer_count);
+    tli_vk_kept *kept = kernel->kept;
+    int32_t way, index, chosen = -1;
+    VkDescriptorSetAllocateInfo info;
+    tli_vk_kept_set *found;
+    *is_bound = 0;
+    if (!tli_vk_make_kept(b, kernel)) return VK_NULL_HANDLE;
+    for (way = 0; way < TLI_VK_KEPT_WAYS && !*is_bound; way++) {
+        index = (int32_t)((hash + (uint64_t)way) % TLI_VK_KEPT_SETS);
+        found = &kept->sets[index];
+        if (found->set && found->hash == hash && found->destroyed_count == b->destroyed_count &&
+            tli_vk_same_places(kept->places + (size_t)index * (size_t)kernel->buffer_count, places,
+                               kernel->buffer_count)) {
+            *is_bound = 1;
+            chosen = index;
+        } else if (chosen < 0 && (!found->set || found->last_use <= b->passed)) {
+            chosen = index;
+        }
+    }
+    if (chosen < 0) return VK_NULL_HANDLE;
+    found = &kept->sets[chosen];
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    info.descriptorPool = kept->pool;
+    info.descriptorSetCount = 1;
+    info.pSetLayouts = &kernel->set_layout;
+    if (!found->set && (b->vk.vkAllocateDescriptorSets)(b->device, &info, &found->set)) {
+        found->set = VK_NULL_HANDLE;
+        return VK_NULL_HANDLE;
+    }
+    found->hash = hash;
+    found->last_use = b->serial;
+    found->destroyed_count = b->destroyed_count;
+    memcpy(kept->places + (size_t)chosen * (size_t)kernel->buffer_count, places,
+           (size_t)kernel->buffer_count * sizeof *places);
+    return found->set;
+}
+
+static void tli_vk_write_set(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                             VkDescriptorSet set) {
     VkDescriptorBufferInfo buffers[TLI_VK_BINDINGS];
     VkWriteDescriptorSet writes[TLI_VK_BINDINGS];
-    tli_vk_command command;
-    VkDescriptorSet set = VK_NULL_HANDLE;
     int32_t i;
-    tl_result result = tli_vk_open(b, function);
-    if (!result && kernel->buffer_count) result = tli_vk_take_set(b, kernel, function, &set);
-    if (result) return result;
     memset(writes, 0, sizeof writes);
     for (i = 0; i < kernel->buffer_count; i++) {
         buffers[i].buffer = b->chunks[places[i].chunk].buffer;
@@ -144,8 +225,30 @@ static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tl
         writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
         writes[i].pBufferInfo = &buffers[i];
     }
-    if (kernel->buffer_count)
-        (b->vk.vkUpdateDescriptorSets)(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+    (b->vk.vkUpdateDescriptorSets)(b->device, (uint32_t)kernel->buffer_count, writes, 0, NULL);
+}
+
+// A set that binds the places: a kept one, or one of the batch.
+static tl_result tli_vk_bind_places(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                    const char *function, VkDescriptorSet *set) {
+    int is_bound = 0;
+    tl_result result = TL_OK;
+    *set = VK_NULL_HANDLE;
+    if (!kernel->buffer_count) return TL_OK;
+    *set = tli_vk_find_kept(b, kernel, places, &is_bound);
+    if (!*set) result = tli_vk_take_set(b, kernel, function, set);
+    if (!result && !is_bound) tli_vk_write_set(b, kernel, places, *set);
+    return result;
+}
+
+// Bind places and dispatch. Barriers are the business of the caller of this function.
+static tl_result tli_vk_dispatch(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,
+                                 const void *push, const uint32_t groups[3], const char *function) {
+    tli_vk_command command;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    tl_result result = tli_vk_open(b, function);
+    if (!result) result = tli_vk_bind_places(b, kernel, places, function, &set);
+    if (result) return result;
     memset(&command, 0, sizeof command);
     command.kind = TLI_VK_COMMAND_DISPATCH;
     command.kernel = kernel;
@@ -394,24 +497,37 @@ static int tli_vk_op_must_follow(tli_vk *b, const tli_vk_op *op) {
     return follows;
 }
 
-static int tli_vk_ops_meet(const tli_vk_op *a, const tli_vk_op *b) {
-    return tli_vk_meet(&a->to, &b->to) || (b->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->to, &b->from)) ||
-           (a->kind != TLI_VK_OP_FILL && tli_vk_meet(&a->from, &b->to));
-}
-
 // The end of the operations from `at` on that are independent of each other and so share one barrier.
-static int32_t tli_vk_group_end(const tli_vk *b, int32_t at) {
-    int32_t end, i;
-    for (end = at + 1; end < b->op_count; end++)
-        for (i = at; i < end; i++)
-            if (tli_vk_ops_meet(&b->ops[i], &b->ops[end])) return end;
+static int32_t tli_vk_group_end(tli_vk *b, int32_t at) {
+    int32_t end;
+    tli_vk_forget_accesses(&b->group);
+    for (end = at; end < b->op_count; end++) {
+        const tli_vk_op *op = &b->ops[end];
+        int reads = op->kind != TLI_VK_OP_FILL;
+        if (tli_vk_follows_accesses(&b->group, &op->to, 1)) break;
+        if (reads && tli_vk_follows_accesses(&b->group, &op->from, 0)) break;
+        (void)tli_vk_add_access(&b->group, &op->to, 1);     // there is room for all operations
+        if (reads) (void)tli_vk_add_access(&b->group, &op->from, 0);
+    }
     return end;
 }
 
-static tl_result tli_vk_touch_op(tli_vk *b, const tli_vk_op *op, const char *function) {
-    tl_result result = tli_vk_touch_place(b, &op->to, 1, function);
-    if (!result && op->kind != TLI_VK_OP_FILL) result = tli_vk_touch_place(b, &op->from, 0, function);
-    return result;
+// Note the accesses of b->ops[from .. end), which are those of the group.
+static tl_result tli_vk_touch_group(tli_vk *b, int32_t from, int32_t end, const char *function) {
+    int is_first = !b->touches.reads.count && !b->touches.writes.count && !b->all_touched;
+    int32_t i;
+    for (i = from; i < end; i++) {
+        const tli_vk_op *op = &b->ops[i];
+        if (!tli_vk_note_write(b, tli_vk_batch_of(b, b->serial), &op->to))
+            return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the record of writes");
+        if (is_first || b->all_touched) continue;
+        if (!tli_vk_add_access(&b->touches, &op->to, 1) ||
+            (op->kind != TLI_VK_OP_FILL && !tli_vk_add_access(&b->touches, &op->from, 0))) b->all_touched = 1;
+    }
+    if (!is_first) return TL_OK;
+    tli_vk_copy_index(&b->group.reads, &b->touches.reads);
+    tli_vk_copy_index(&b->group.writes, &b->touches.writes);
+    return TL_OK;
 }
 
 static void tli_vk_remove_ops(tli_vk *b, int32_t count) {
@@ -429,7 +545,7 @@ static tl_result tli_vk_flush(tli_vk *b, const char *function) {
         int32_t end = tli_vk_group_end(b, done), i, follows = 0, taken;
         for (i = done; i < end; i++) follows |= tli_vk_op_must_follow(b, &b->ops[i]);
         if (follows) tli_vk_record_barrier(b, 0, 0);
-        for (i = done; i < end && !result; i++) result = tli_vk_touch_op(b, &b->ops[i], function);
+        result = tli_vk_touch_group(b, done, end, function);
         // A move that fails half way is later recorded again from its start, which copies the same bytes.
         while (!result && done < end) {
             result = tli_vk_record_ops(b, &b->ops[done], end - done, function, &taken);
@@ -791,8 +907,8 @@ static tl_result tli_vk_check_accesses(tli_vk *b, const tl_access *accesses, int
 static void tli_vk_promise_access(tli_vk *b, const tl_access *access) {
     tli_vk_promise *promise = &b->promises[b->promise_count++ % TLI_VK_TOUCH_CAPACITY];
     promise->handle = access->range.block;
-    promise->touch.place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
-    promise->touch.writes = access->writes;
+    promise->place = tli_vk_place_of(&b->blocks[(promise->handle & 0xFFFFFFFFu) - 1], &access->range);
+    promise->writes = access->writes;
 }
 
 // Touch again what was announced and is not recorded yet: a barrier removes all touches, but the commands of
@@ -801,8 +917,8 @@ static tl_result tli_vk_touch_open_promises(tli_vk *b, const char *function) {
     uint64_t open = tli_vk_least(b->promise_count - b->kept_count, TLI_VK_TOUCH_CAPACITY), i;
     tl_result result = TL_OK;
     for (i = b->promise_count - open; i < b->promise_count && !result; i++) {
-        const tli_vk_touch *touch = &b->promises[i % TLI_VK_TOUCH_CAPACITY].touch;
-        result = tli_vk_touch_place(b, &touch->place, touch->writes, function);
+        const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
+        result = tli_vk_touch_place(b, &promise->place, promise->writes, function);
     }
     return result;
 }
@@ -816,8 +932,8 @@ static tl_result tli_vk_order_early(tli_vk *b, const char *function) {
     for (i = b->promise_count - count; i < b->promise_count && !result; i++) {
         const tli_vk_promise *promise = &b->promises[i % TLI_VK_TOUCH_CAPACITY];
         if (!tli_vk_is_block(b, promise->handle)) continue;  // freed since
-        result = tli_vk_touch_place(b, &promise->touch.place, promise->touch.writes, function);
-        tli_vk_note_use(b, promise->handle, promise->touch.writes);
+        result = tli_vk_touch_place(b, &promise->place, promise->writes, function);
+        tli_vk_note_use(b, promise->handle, promise->writes);
     }
     if (!result) b->early_count = 0;
     return result;
@@ -831,8 +947,8 @@ static tl_result tli_vk_touch_promised(tli_vk *b, const tli_vk_place *place, uin
     int writes = 1;  // not announced: it may write
     for (i = b->promise_count; i > oldest; i--) {
         const tli_vk_promise *promise = &b->promises[(i - 1) % TLI_VK_TOUCH_CAPACITY];
-        if (!tli_vk_meet(&promise->touch.place, place)) continue;
-        writes = promise->touch.writes;
+        if (!tli_vk_meet(&promise->place, place)) continue;
+        writes = promise->writes;
         break;
     }
     tli_vk_note_use(b, handle, writes);

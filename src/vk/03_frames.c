@@ -65,7 +65,7 @@ static void tli_vk_lose_batch(tli_vk *b, tli_vk_batch *batch) {
     batch->serial = 0;
     b->open = 0;
     b->has_work = b->op_count > 0;
-    b->touch_count = 0;
+    tli_vk_forget_accesses(&b->touches);
     b->all_touched = 1;
     b->calls.recorded_bytes = 0;
 }

@@ -91,10 +91,13 @@ static VkResult tli_vk_make_pipeline(tli_vk *b, const tl_vk_kernel_desc *desc, t
     return result;
 }
 
+typedef struct tli_vk_kernel_memory { tl_vk_kernel kernel; tli_vk_kept kept; } tli_vk_kernel_memory;
+
 TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_kernel_desc *desc,
                                         tl_vk_kernel **out) {
     const char *function = "tl_vk_init_kernel", *why = tli_vk_explain_kernel(desc), *call = "kernel layouts";
     tli_vk *b = tli_vk_self(backend);
+    tli_vk_kernel_memory *both;
     tl_vk_kernel *kernel;
     VkResult result;
     *out = NULL;
@@ -104,8 +107,10 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
         desc->push_bytes > b->device_limits.maxPushConstantsSize)
         return tli_vk_fail(b, TL_ERROR_UNSUPPORTED, function,
                            "buffer_count, push_bytes: more than the device binds");
-    kernel = (tl_vk_kernel *)tl_add_memory(b->env, sizeof *kernel);
-    if (!kernel) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
+    both = (tli_vk_kernel_memory *)tl_add_memory(b->env, sizeof *both);
+    if (!both) return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory");
+    kernel = &both->kernel;
+    kernel->kept = &both->kept;
     b->calls.host_alloc_count++;
     b->kernel_count++;
     kernel->buffer_count = desc->buffer_count;
@@ -126,6 +131,7 @@ TLI_VK_IMPL tl_result tl_vk_init_kernel(const tl_backend *backend, const tl_vk_k
 TLI_VK_IMPL void tl_vk_free_kernel(const tl_backend *backend, tl_vk_kernel *kernel) {
     tli_vk *b = tli_vk_self(backend);
     if (!kernel) return;
+    tli_vk_free_kept(b, kernel->kept);
     if (kernel->pipeline) (b->vk.vkDestroyPipeline)(b->device, kernel->pipeline, b->callbacks);
     if (kernel->layout) (b->vk.vkDestroyPipelineLayout)(b->device, kernel->layout, b->callbacks);
     if (kernel->set_layout) (b->vk.vkDestroyDescriptorSetLayout)(b->device, kernel->set_layout, b->callbacks);
