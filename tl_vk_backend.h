@@ -223,7 +223,8 @@ typedef struct tl_vk_backend_desc {
     int32_t  exceed_budget;      // 1 = an arena may exceed what VK_EXT_memory_budget, or without it four fifths
                                  // of the heap, leaves: the driver decides, and may page
     VkPipelineCache pipeline_cache;  // of the device, for every pipeline; outlives the backend, and several may
-                                 // share it. VK_NULL_HANDLE = none: each backend compiles its shaders anew
+                                 // share it. A shader of the library is compiled by the first operation that
+                                 // needs it; VK_NULL_HANDLE = each backend compiles them anew
 } tl_vk_backend_desc;
 
 // Make the Vulkan backend: with a queue it submits by itself, without one it records into the
@@ -3987,6 +3988,38 @@ static tl_result tli_vk_wait_for_links(tli_vk *b, const tli_vk_needs *needs, con
     return TL_OK;
 }
 
+// -- built-in shaders, each made by the first operation that needs it --
+
+typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_words;
+
+static tli_vk_words tli_vk_words_of(int shader);  // [5]
+
+static tl_result tli_vk_make_shader(tli_vk *b, tli_vk_shader shader) {
+    tl_vk_kernel_desc desc;
+    tl_backend backend;
+    if (b->shaders[shader]) return TL_OK;
+    memset(&backend, 0, sizeof backend);
+    memset(&desc, 0, sizeof desc);
+    backend.self = b;
+    desc.words = tli_vk_words_of((int)shader).words;
+    desc.word_count = tli_vk_words_of((int)shader).count;
+    desc.buffer_count = shader == TLI_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
+    desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
+    desc.constants = &b->desc.workgroup_size;
+    desc.constant_count = 1;
+    return tl_vk_init_kernel(&backend, &desc, &b->shaders[shader]);
+}
+
+// Have the shaders by which an operation will be recorded.
+static tl_result tli_vk_make_shaders_of(tli_vk *b, const tli_vk_op *op) {
+    tl_result result;
+    if (op->kind == TLI_VK_OP_SHADER) return tli_vk_make_shader(b, op->shader);
+    if (!tli_vk_goes_by_shader(b, op)) return TL_OK;
+    if (op->kind == TLI_VK_OP_FILL) return tli_vk_make_shader(b, TLI_VK_SHADER_FILL);
+    result = tli_vk_make_shader(b, TLI_VK_SHADER_COPY);
+    return result ? result : tli_vk_make_shader(b, TLI_VK_SHADER_COPY_UINT);
+}
+
 // Enqueue an operation; to and from are handles of the blocks, 0 = staging.
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
@@ -3995,6 +4028,7 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     tl_result result;
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
         return tli_vk_fail_stale(b, function, "range");
+    if ((result = tli_vk_make_shaders_of(b, op)) != TL_OK) return result;
     if (b->open >= TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
     if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer_by_link(b, op, to, from, function);
     if (b->away_count) tli_vk_find_needs(b, &op->to, 1, &needs);
@@ -5031,34 +5065,7 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
 }
 
-typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_words;
-
-static tli_vk_words tli_vk_words_of(int shader);  // [5]
-
-static tl_result tli_vk_make_shader(const tl_backend *backend, tli_vk_shader shader) {
-    tli_vk *b = tli_vk_self(backend);
-    tl_vk_kernel_desc desc;
-    if (b->shaders[shader]) return TL_OK;
-    memset(&desc, 0, sizeof desc);
-    desc.words = tli_vk_words_of((int)shader).words;
-    desc.word_count = tli_vk_words_of((int)shader).count;
-    desc.buffer_count = shader == TLI_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
-    desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
-    desc.constants = &b->desc.workgroup_size;
-    desc.constant_count = 1;
-    return tl_vk_init_kernel(backend, &desc, &b->shaders[shader]);
-}
-
-// Make the shaders that any run may need; those with channels are made by the first call that uses them.
-static tl_result tli_vk_make_shaders(const tl_backend *backend) {
-    tl_result result = TL_OK;
-    int i;
-    for (i = 0; i < TLI_VK_SHADER_COUNT && !result; i++)
-        if (!tli_vk_knows_channels((tli_vk_shader)i)) result = tli_vk_make_shader(backend, (tli_vk_shader)i);
-    return result;
-}
-
-static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
+static tl_result tli_vk_make_objects(tli_vk *b) {
     const char *function = "tl_vk_init_backend";
     tl_result result = tli_vk_make_timelines(b);
     int32_t i;
@@ -5067,7 +5074,6 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     for (i = 0; i < b->desc.batch_count && !result; i++)    // now, so that recording does not allocate
         result = tli_vk_make_batch(b, &b->batches[i], function);
     if (!result) result = tli_vk_make_times(b);
-    if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
     if (!result)
         result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment,
@@ -5124,7 +5130,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         tli_vk_fill_chunk_bytes(b);
         result = tli_vk_read_overhead(b);
     }
-    if (!result) result = tli_vk_make_objects(backend, b);
+    if (!result) result = tli_vk_make_objects(b);
     if (result) {
         tl_error error;
         memset(&error, 0, sizeof error);
@@ -7633,7 +7639,6 @@ TLI_VK_IMPL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, t
     if (result) return result;
     if (channel_count == 1) return tli_vk_min_max(b, &to, &from, function);
     result = tli_vk_check_words(b, &to, &from, expected, function);
-    if (!result) result = tli_vk_make_shader(backend, op.shader);
     if (!result) result = tli_vk_clear_extremes(b, &to, channel_count, function);
     if (result || !from.bytes) return result;
     return tli_vk_move_by(b, &op, &to, &from, to.bytes, function);
@@ -7713,7 +7718,6 @@ TLI_VK_IMPL tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range 
     tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_QUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &from, &to, channel_count, inner_count, format, function);
-    if (!result) result = tli_vk_make_shader(backend, op.shader);
     return result ? result : tli_vk_record_integers(b, &op, &to, &from, quantizations, function);
 }
 
@@ -7726,7 +7730,6 @@ TLI_VK_IMPL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_rang
     tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_DEQUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &to, &from, channel_count, inner_count, format, function);
-    if (!result) result = tli_vk_make_shader(backend, op.shader);
     return result ? result : tli_vk_record_integers(b, &op, &to, &from, quantizations, function);
 }
 #endif

@@ -2021,13 +2021,15 @@ static void kernels_are_checked(void **state) {
     printf("kernels: %d descriptions\n", (int)(sizeof cases / sizeof *cases));
 }
 
-// What was recorded of a sum before a call of Vulkan failed is not recorded again.
+// What was recorded of a sum before a call of Vulkan failed is not recorded again. Without a set that is kept, one of the batch
+// does; without both, the submit fails.
 static void a_sum_that_failed_half_way_is_added_once(void **state) {
-    int op, at, cases = 0;
+    int op, at, both, cases = 0;
     (void)state;
     if (!vkt_has_vulkan("a_sum_that_failed_half_way_is_added_once")) skip();
     for (op = OP_ADD; op < OP_COUNT; op++)
-    for (at = 1; at <= 4; at++) {
+    for (at = 1; at <= 4; at++)
+    for (both = 0; both < 2; both++) {
         static unsigned char from_bytes[40000], expected[40000], got[40000];
         const uint64_t bytes = sizeof from_bytes, to_bytes = to_bytes_of((range_op)op, bytes);
         vkshim_config config;
@@ -2046,10 +2048,11 @@ static void a_sum_that_failed_half_way_is_added_once(void **state) {
         expect_op((range_op)op, expected, from_bytes, bytes);
         config.fail_call = "vkAllocateDescriptorSets";
         config.fail_at = (uint64_t)at;
+        config.fail_count = 1 + (uint64_t)both;
         config.fail_with = VK_ERROR_OUT_OF_POOL_MEMORY;
         assert_int_equal(do_op(&f, (range_op)op, to, from), TL_OK);
         vkshim_change(&config);
-        assert_int_equal(f.b.submit(f.b.self, &ticket), TL_ERROR_NO_MEMORY);
+        assert_int_equal(f.b.submit(f.b.self, &ticket), both ? TL_ERROR_NO_MEMORY : TL_OK);
         assert_int_equal(f.b.submit(f.b.self, &ticket), TL_OK);
         read_range(&f, to, got);
         if (memcmp(got, expected, (size_t)to_bytes)) fail_msg("op %d, piece %d: the sum is another one", op, at);

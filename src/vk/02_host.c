@@ -784,34 +784,7 @@ static tl_result tli_vk_make_times(tli_vk *b) {
     return result ? tli_vk_fail_result(b, "tl_vk_init_backend", "vkCreateQueryPool", result) : TL_OK;
 }
 
-typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_words;
-
-static tli_vk_words tli_vk_words_of(int shader);  // [5]
-
-static tl_result tli_vk_make_shader(const tl_backend *backend, tli_vk_shader shader) {
-    tli_vk *b = tli_vk_self(backend);
-    tl_vk_kernel_desc desc;
-    if (b->shaders[shader]) return TL_OK;
-    memset(&desc, 0, sizeof desc);
-    desc.words = tli_vk_words_of((int)shader).words;
-    desc.word_count = tli_vk_words_of((int)shader).count;
-    desc.buffer_count = shader == TLI_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
-    desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
-    desc.constants = &b->desc.workgroup_size;
-    desc.constant_count = 1;
-    return tl_vk_init_kernel(backend, &desc, &b->shaders[shader]);
-}
-
-// Make the shaders that any run may need; those with channels are made by the first call that uses them.
-static tl_result tli_vk_make_shaders(const tl_backend *backend) {
-    tl_result result = TL_OK;
-    int i;
-    for (i = 0; i < TLI_VK_SHADER_COUNT && !result; i++)
-        if (!tli_vk_knows_channels((tli_vk_shader)i)) result = tli_vk_make_shader(backend, (tli_vk_shader)i);
-    return result;
-}
-
-static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
+static tl_result tli_vk_make_objects(tli_vk *b) {
     const char *function = "tl_vk_init_backend";
     tl_result result = tli_vk_make_timelines(b);
     int32_t i;
@@ -820,7 +793,6 @@ static tl_result tli_vk_make_objects(const tl_backend *backend, tli_vk *b) {
     for (i = 0; i < b->desc.batch_count && !result; i++)    // now, so that recording does not allocate
         result = tli_vk_make_batch(b, &b->batches[i], function);
     if (!result) result = tli_vk_make_times(b);
-    if (!result) result = tli_vk_make_shaders(backend);
     b->staging_size = b->desc.staging_bytes;
     if (!result)
         result = tli_vk_add_chunk(b, TL_TIER_HOST, TLI_VK_CHUNK_STAGING, b->staging_size + b->alignment,
@@ -877,7 +849,7 @@ TLI_VK_IMPL tl_result tl_vk_init_backend(tl_env *env, const tl_vk_backend_desc *
         tli_vk_fill_chunk_bytes(b);
         result = tli_vk_read_overhead(b);
     }
-    if (!result) result = tli_vk_make_objects(backend, b);
+    if (!result) result = tli_vk_make_objects(b);
     if (result) {
         tl_error error;
         memset(&error, 0, sizeof error);

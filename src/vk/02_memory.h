@@ -63,7 +63,8 @@ typedef struct tl_vk_backend_desc {
     int32_t  exceed_budget;      // 1 = an arena may exceed what VK_EXT_memory_budget, or without it four fifths
                                  // of the heap, leaves: the driver decides, and may page
     VkPipelineCache pipeline_cache;  // of the device, for every pipeline; outlives the backend, and several may
-                                 // share it. VK_NULL_HANDLE = none: each backend compiles its shaders anew
+                                 // share it. A shader of the library is compiled by the first operation that
+                                 // needs it; VK_NULL_HANDLE = each backend compiles them anew
 } tl_vk_backend_desc;
 
 // Make the Vulkan backend: with a queue it submits by itself, without one it records into the

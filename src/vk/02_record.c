@@ -747,6 +747,38 @@ static tl_result tli_vk_wait_for_links(tli_vk *b, const tli_vk_needs *needs, con
     return TL_OK;
 }
 
+// -- built-in shaders, each made by the first operation that needs it --
+
+typedef struct tli_vk_words { const uint32_t *words; size_t count; } tli_vk_words;
+
+static tli_vk_words tli_vk_words_of(int shader);  // [5]
+
+static tl_result tli_vk_make_shader(tli_vk *b, tli_vk_shader shader) {
+    tl_vk_kernel_desc desc;
+    tl_backend backend;
+    if (b->shaders[shader]) return TL_OK;
+    memset(&backend, 0, sizeof backend);
+    memset(&desc, 0, sizeof desc);
+    backend.self = b;
+    desc.words = tli_vk_words_of((int)shader).words;
+    desc.word_count = tli_vk_words_of((int)shader).count;
+    desc.buffer_count = shader == TLI_VK_SHADER_FILL ? 1 : tli_vk_quantizes(shader) ? 3 : 2;
+    desc.push_bytes = tli_vk_knows_channels(shader) ? 24 : 12;
+    desc.constants = &b->desc.workgroup_size;
+    desc.constant_count = 1;
+    return tl_vk_init_kernel(&backend, &desc, &b->shaders[shader]);
+}
+
+// Have the shaders by which an operation will be recorded.
+static tl_result tli_vk_make_shaders_of(tli_vk *b, const tli_vk_op *op) {
+    tl_result result;
+    if (op->kind == TLI_VK_OP_SHADER) return tli_vk_make_shader(b, op->shader);
+    if (!tli_vk_goes_by_shader(b, op)) return TL_OK;
+    if (op->kind == TLI_VK_OP_FILL) return tli_vk_make_shader(b, TLI_VK_SHADER_FILL);
+    result = tli_vk_make_shader(b, TLI_VK_SHADER_COPY);
+    return result ? result : tli_vk_make_shader(b, TLI_VK_SHADER_COPY_UINT);
+}
+
 // Enqueue an operation; to and from are handles of the blocks, 0 = staging.
 static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uint64_t from,
                                 const char *function) {
@@ -755,6 +787,7 @@ static tl_result tli_vk_enqueue(tli_vk *b, const tli_vk_op *op, uint64_t to, uin
     tl_result result;
     if (op->kind != TLI_VK_OP_FILL && b->lost_count && tli_vk_is_lost(b, &op->from))
         return tli_vk_fail_stale(b, function, "range");
+    if ((result = tli_vk_make_shaders_of(b, op)) != TL_OK) return result;
     if (b->open >= TLI_VK_ENDED && (result = tli_vk_hand_over(b, function)) != TL_OK) return result;
     if (to && from && tli_vk_is_transfer(b, op)) return tli_vk_transfer_by_link(b, op, to, from, function);
     if (b->away_count) tli_vk_find_needs(b, &op->to, 1, &needs);

@@ -173,7 +173,6 @@ TLI_VK_IMPL tl_result tl_vk_record_min_max_channels(const tl_backend *backend, t
     if (result) return result;
     if (channel_count == 1) return tli_vk_min_max(b, &to, &from, function);
     result = tli_vk_check_words(b, &to, &from, expected, function);
-    if (!result) result = tli_vk_make_shader(backend, op.shader);
     if (!result) result = tli_vk_clear_extremes(b, &to, channel_count, function);
     if (result || !from.bytes) return result;
     return tli_vk_move_by(b, &op, &to, &from, to.bytes, function);
@@ -253,7 +252,6 @@ TLI_VK_IMPL tl_result tl_vk_record_quantize(const tl_backend *backend, tl_range 
     tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_QUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &from, &to, channel_count, inner_count, format, function);
-    if (!result) result = tli_vk_make_shader(backend, op.shader);
     return result ? result : tli_vk_record_integers(b, &op, &to, &from, quantizations, function);
 }
 
@@ -266,7 +264,6 @@ TLI_VK_IMPL tl_result tl_vk_record_dequantize(const tl_backend *backend, tl_rang
     tli_vk_op op = tli_vk_channels_op(TLI_VK_SHADER_DEQUANTIZE, channel_count, inner_count);
     op.word = format == TL_FORMAT_I8 ? 1 : 2;
     result = tli_vk_check_integers(b, result, &to, &from, channel_count, inner_count, format, function);
-    if (!result) result = tli_vk_make_shader(backend, op.shader);
     return result ? result : tli_vk_record_integers(b, &op, &to, &from, quantizations, function);
 }
 #endif
