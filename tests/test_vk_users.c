@@ -718,6 +718,120 @@ static void every_pipeline_uses_the_cache_of_the_caller(void **state) {
     }
 }
 
+// -- descriptor sets that are kept --
+
+static PFN_vkGetDeviceProcAddr next_of_device;
+static PFN_vkUpdateDescriptorSets next_update;
+static int sets_written;
+
+static VKAPI_ATTR void VKAPI_CALL see_updates(VkDevice device, uint32_t count, const VkWriteDescriptorSet *writes, uint32_t copy_count,
+                                              const VkCopyDescriptorSet *copies) {
+    sets_written++;
+    next_update(device, count, writes, copy_count, copies);
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL see_updates_of_device(VkDevice device, const char *name) {
+    PFN_vkVoidFunction found = next_of_device(device, name);
+    if (strcmp(name, "vkUpdateDescriptorSets")) return found;
+    next_update = (PFN_vkUpdateDescriptorSets)found;
+    return (PFN_vkVoidFunction)see_updates;
+}
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL see_updates_of_instance(VkInstance instance, const char *name) {
+    PFN_vkVoidFunction found = vkshim_get_instance_proc(instance, name);
+    if (strcmp(name, "vkGetDeviceProcAddr")) return found;
+    next_of_device = (PFN_vkGetDeviceProcAddr)found;
+    return (PFN_vkVoidFunction)see_updates_of_device;
+}
+
+enum { SUM_BYTES = 64, SUM_STRIDE = 256, SUMS = 300, SUMS_AGAIN = 40 };
+
+static tl_range sum_range(tl_range whole, int i) {
+    whole.offset = (uint64_t)i * SUM_STRIDE;
+    whole.bytes = SUM_BYTES;
+    return whole;
+}
+
+static tl_range claim_arena(world *w) {
+    tl_range range;
+    memset(&range, 0, sizeof range);
+    range.bytes = SUMS * SUM_STRIDE;
+    expect_ok(w, w->backend.add_arena(w->backend.self, TL_TIER_DEVICE, 0, range.bytes, &range.block), "add_arena");
+    expect_ok(w, w->backend.claim(w->backend.self, range), "claim");
+    return range;
+}
+
+// to[i] += from[i] by the kernel, for the first `count` ranges, as one batch.
+static void add_ranges(world *w, const tl_vk_kernel *kernel, tl_range to, tl_range from, int count) {
+    const uint32_t push[3] = { SUM_BYTES / 4, 0, 0 };
+    tl_ticket ticket;
+    int i;
+    for (i = 0; i < count; i++) {
+        tl_range ranges[2];
+        tl_access accesses[2];
+        ranges[0] = accesses[0].range = sum_range(to, i);
+        ranges[1] = accesses[1].range = sum_range(from, i);
+        accesses[0].writes = 1;
+        accesses[1].writes = 0;
+        expect_ok(w, w->backend.order(w->backend.self, accesses, 2), "order");
+        expect_ok(w, tl_vk_record_kernel(&w->backend, kernel, ranges, push, 1, 1, 1), "record_kernel");
+    }
+    expect_ok(w, w->backend.submit(w->backend.self, &ticket), "submit");
+    expect_ok(w, w->backend.wait(w->backend.self, ticket), "wait");
+}
+
+static void expect_sum(world *w, tl_range to, int i, float expected) {
+    tl_range range = sum_range(to, i);
+    void *host;
+    int k;
+    expect_ok(w, w->backend.map(w->backend.self, range, TL_MAP_READ, &host), "map");
+    for (k = 0; k < SUM_BYTES / 4; k++)
+        if (((const float *)host)[k] < expected || ((const float *)host)[k] > expected)
+            fail_msg("range %d: %g, not %g", i, (double)((const float *)host)[k], (double)expected);
+    expect_ok(w, w->backend.unmap(w->backend.self, range, TL_MAP_READ, host), "unmap");
+}
+
+// A pass that binds what the pass before bound writes no descriptor, unless a buffer was destroyed since. More sets than a kernel
+// keeps come from the batch.
+static void sets_are_kept_for_the_next_pass(void **state) {
+    world w;
+    tl_vk_kernel *kernel;
+    tl_range to, from;
+    int i, written;
+    (void)state;
+    if (!vkt_has_vulkan("sets_are_kept_for_the_next_pass")) skip();
+    open_machine(&w, 0);
+    w.desc.device.get_instance_proc = see_updates_of_instance;
+    open_backend(&w);
+    kernel = add_kernel(&w);
+    to = claim_arena(&w);
+    from = claim_arena(&w);
+    expect_ok(&w, w.backend.fill(w.backend.self, to, 0), "fill");
+    expect_ok(&w, w.backend.fill(w.backend.self, from, 0x3F800000u), "fill");
+    sets_written = 0;
+    add_ranges(&w, kernel, to, from, SUMS);
+    assert_int_equal(sets_written, SUMS);
+    add_ranges(&w, kernel, to, from, SUMS_AGAIN);
+    assert_int_equal(sets_written, SUMS);
+    add_ranges(&w, kernel, to, from, SUMS);
+    written = sets_written - SUMS;
+    assert_true(written >= SUMS - TLI_VK_KEPT_SETS && written < SUMS - TLI_VK_KEPT_SETS / 2);
+    for (i = 0; i < SUMS; i++) expect_sum(&w, to, i, i < SUMS_AGAIN ? 3.0f : 2.0f);
+    give_range(&w, to);
+    expect_ok(&w, tl_vk_drop_unused(&w.backend, 0), "drop_unused");
+    to = claim_arena(&w);
+    expect_ok(&w, w.backend.fill(w.backend.self, to, 0), "fill");
+    sets_written = 0;
+    add_ranges(&w, kernel, to, from, 1);
+    assert_int_equal(sets_written, 1);
+    expect_sum(&w, to, 0, 1.0f);
+    give_range(&w, to);
+    give_range(&w, from);
+    tl_vk_free_kernel(&w.backend, kernel);
+    close_backend(&w, "kept sets");
+    close_device(&w);
+}
+
 // -- counters of time that begin again --
 
 // The ticks of a slot, as the driver counts them.
@@ -812,6 +926,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(an_allocator_is_asked_for_the_next_kind_of_memory),
         cmocka_unit_test(flushes_stay_inside_of_what_an_allocator_gave),
         cmocka_unit_test(every_pipeline_uses_the_cache_of_the_caller),
+        cmocka_unit_test(sets_are_kept_for_the_next_pass),
         cmocka_unit_test(times_go_on_where_the_counter_begins_again),
     };
     setvbuf(stdout, NULL, _IOLBF, 0);
