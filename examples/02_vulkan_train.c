@@ -82,6 +82,7 @@ typedef struct training {
     row_kind kind;
     char     label[24];
     uint64_t budget;              // for activations; 0 = keep all
+    const tl_device *device;      // what costs are of; NULL = estimates, without a unit
     int      is_drawn;            // 1 = the picture shows it
     double   gap_ratio;           // no plan costs less than cost / (1 + this); < 0 = not known
     uint64_t step_max;            // training steps there is room for
@@ -243,6 +244,7 @@ static tl_result init_run(tl_env *env, training *t) {
     desc.kernels = kernels;
     desc.kernel_count = VK_NN_OP_COUNT;
     desc.plan = &t->plan;
+    desc.device = t->device;
     desc.base_bytes = training_base_bytes(t->m);
     desc.budget_bytes = t->budget ? t->budget + desc.base_bytes : 0;
     desc.load = load_batch;
@@ -841,6 +843,7 @@ static tl_result init_training(program *p, training *t, row_kind kind, const cha
     t->o = &p->o;
     t->kind = kind;
     t->budget = budget;
+    t->device = p->o.estimates ? NULL : &p->limits;
     t->equal = 1;
     t->is_drawn = 1;
     t->gap_ratio = -1.0;

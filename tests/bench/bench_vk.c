@@ -256,6 +256,76 @@ static void batched_copies(bench *b) {
     }
 }
 
+// -- the recording of copies: what the backend does beside the driver's commands --
+
+enum { MANY_COPIES = 1000 };
+typedef struct many_copies {
+    int count;
+    tl_range to[MANY_COPIES], from[MANY_COPIES];
+    VkDescriptorBufferInfo to_buffers[MANY_COPIES], from_buffers[MANY_COPIES];
+} many_copies;
+
+static void record_copies_by_hand(bench *b, const many_copies *c) {
+    VkCommandBufferBeginInfo begin;
+    int i;
+    memset(&begin, 0, sizeof begin);
+    begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+    vkt_ok(b->v.vk.ResetCommandPool(b->v.device.device, b->v.pool, 0), "vkResetCommandPool");
+    vkt_ok(b->v.vk.BeginCommandBuffer(b->v.commands, &begin), "vkBeginCommandBuffer");
+    for (i = 0; i < c->count; i++) {
+        VkBufferCopy region;
+        region.srcOffset = c->from_buffers[i].offset;
+        region.dstOffset = c->to_buffers[i].offset;
+        region.size = SMALL_BYTES;
+        b->v.vk.CmdCopyBuffer(b->v.commands, c->from_buffers[i].buffer, c->to_buffers[i].buffer, 1, &region);
+    }
+    vkt_ok(b->v.vk.EndCommandBuffer(b->v.commands), "vkEndCommandBuffer");
+    vkt_submit(&b->v, b->v.commands, b->v.fence);
+}
+
+static void record_copies_by_backend(bench *b, const many_copies *c) {
+    tl_ticket ticket;
+    int i;
+    for (i = 0; i < c->count; i++) must(b, b->backend.copy(b->backend.self, c->to[i], c->from[i]));
+    must(b, b->backend.submit(b->backend.self, &ticket));
+}
+
+static outcome compare_copies(bench *b, const many_copies *c) {
+    static double times[2][MOST_ROUNDS];
+    int round;
+    for (round = -4; round < MOST_ROUNDS; round++) {
+        double start = wall_ns();
+        int at = round < 0 ? 0 : round;
+        record_copies_by_hand(b, c);
+        times[0][at] = wall_ns() - start;
+        vkt_ok(b->v.vk.WaitForFences(b->v.device.device, 1, &b->v.fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
+        vkt_ok(b->v.vk.ResetFences(b->v.device.device, 1, &b->v.fence), "vkResetFences");
+        start = wall_ns();
+        record_copies_by_backend(b, c);
+        times[1][at] = wall_ns() - start;
+        finish(b);
+    }
+    return sum_up(times, MOST_ROUNDS);
+}
+
+static void recorded_copies(bench *b) {
+    static many_copies c;
+    int i;
+    for (i = 0; i < MANY_COPIES; i++) {
+        c.to[i] = add_range(b, SMALL_BYTES);
+        c.from[i] = add_range(b, SMALL_BYTES);
+        c.to_buffers[i] = buffer_of(b, c.to[i]);
+        c.from_buffers[i] = buffer_of(b, c.from[i]);
+    }
+    print_head("copies of 4 KiB, each, recorded and submitted", "by hand ns", "backend ns");
+    for (c.count = SMALL_COPIES; c.count <= MANY_COPIES; c.count += MANY_COPIES - SMALL_COPIES)
+        print_cost(c.count == SMALL_COPIES ? "of 64" : "of 1000", compare_copies(b, &c), c.count, "<= 1.3");
+    for (i = 0; i < MANY_COPIES; i++) {
+        free_range(b, c.to[i]);
+        free_range(b, c.from[i]);
+    }
+}
+
 // -- places in memory --
 
 enum { LIVE = 1024, TURNS = 4096 };
@@ -546,7 +616,7 @@ static void kernel_steps(bench *b) {
         vkt_bind(&b->v, &s.hand[i], &part);
     }
     print_head("barrier + dispatch of 64 bytes, each of 256", "by hand ns", "backend ns");
-    print_cost("recorded", compare_recording(b, &s), KERNELS, "");
+    print_cost("recorded", compare_recording(b, &s), KERNELS, "<= 1.3");
     print_cost("recorded, submitted and waited for", compare(b, 101, run_by_hand, run_by_backend, &s), KERNELS,
                "");
     for (i = 0; i < 2; i++) {
@@ -564,6 +634,7 @@ int main(void) {
            b.v.properties.deviceName);
     bare_copies(&b);
     batched_copies(&b);
+    recorded_copies(&b);
     places(&b);
     shader_copies(&b);
     conversions(&b);
