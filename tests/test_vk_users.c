@@ -295,6 +295,42 @@ static void what_the_caller_recorded_is_told_to_be_lost(void **state) {
         }
 }
 
+// The next bytes of the same block, which were written behind them, are lost all the same.
+static void bytes_beside_what_was_recorded_again_are_lost(void **state) {
+    const tl_backend *b;
+    enum { HALF = 256 };
+    float read[HALF / 4];
+    tl_range low = {0}, high;
+    tl_ticket ticket;
+    VkCommandBuffer commands;
+    world w;
+    (void)state;
+    if (!vkt_has_vulkan("bytes_beside_what_was_recorded_again_are_lost")) skip();
+    open_machine(&w, 0);
+    open_backend(&w);
+    b = &w.backend;
+    expect_ok(&w, b->add_block(b->self, TL_TIER_DEVICE, 2 * HALF, &low.block), "add_block");
+    low.bytes = HALF;
+    high = low;
+    high.offset = HALF;
+    expect_ok(&w, b->claim(b->self, low), "claim");
+    expect_ok(&w, b->claim(b->self, high), "claim");
+    expect_ok(&w, b->fill(b->self, low, 0), "fill");
+    expect_ok(&w, tl_vk_find_commands(b, &commands), "find_commands");
+    expect_ok(&w, b->fill(b->self, high, 0), "fill");
+    fail_call(&w, "vkEndCommandBuffer", 1, 1, VK_ERROR_OUT_OF_HOST_MEMORY);
+    assert_int_equal(b->submit(b->self, &ticket), TL_ERROR_NO_MEMORY);
+    expect_ok(&w, b->submit(b->self, &ticket), "submit");
+    expect_ok(&w, read_range(&w, low, read), "what stood before");
+    expect_wrong(&w, read_range(&w, high, read), TL_ERROR_STALE, "map: range: was written behind commands of the caller");
+    finish(&w);
+    expect_ok(&w, b->release(b->self, high), "release");
+    expect_ok(&w, b->release(b->self, low), "release");
+    expect_ok(&w, b->free_block(b->self, low.block), "free_block");
+    close_backend(&w, "beside");
+    close_device(&w);
+}
+
 // A batch of many commands outgrows the list in which they are noted. Without memory for it all goes on; only if then the
 // command buffer cannot be ended as well, something is stale.
 static void commands_that_could_not_be_noted_are_stale_at_worst(void **state) {
@@ -718,6 +754,45 @@ static void every_pipeline_uses_the_cache_of_the_caller(void **state) {
     }
 }
 
+// -- sets of places --
+
+enum { PLACE_CHUNKS = 3, PLACE_BYTES = 600 };
+
+// Against a map of bytes. A set holds as few places as its bytes are runs, so it is full only where these are too many.
+static void a_set_of_places_is_a_set_of_bytes(void **state) {
+    static tli_vk_index index;
+    static uint8_t bytes[PLACE_CHUNKS][PLACE_BYTES + 1];
+    tl_random random = { 31 };
+    long round, full = 0, met = 0;
+    (void)state;
+    for (round = 0; round < scaled(2000); round++) {
+        uint64_t most = 1 + tl_next_random_below(&random, 20);
+        int step;
+        memset(bytes, 0, sizeof bytes);
+        index.count = 0;
+        for (step = 0; step < 400; step++) {
+            tli_vk_place place;
+            int32_t runs = 0, c;
+            int meets = 0, k, added;
+            place.chunk = (int32_t)tl_next_random_below(&random, PLACE_CHUNKS);
+            place.bytes = tl_next_random_below(&random, most + 1);
+            place.at = step % 3 ? tl_next_random_below(&random, PLACE_BYTES - place.bytes) : (uint64_t)step * 4 % (PLACE_BYTES - place.bytes);
+            for (k = 0; k < (int)place.bytes; k++) meets |= bytes[place.chunk][place.at + (uint64_t)k];
+            assert_int_equal(tli_vk_index_meets(&index, &place), meets);
+            met += meets;
+            added = tli_vk_index_add(&index, &place);
+            full += !added;
+            if (!added) break;
+            memset(&bytes[place.chunk][place.at], 1, (size_t)place.bytes);
+            for (c = 0; c < PLACE_CHUNKS; c++)
+                for (k = 0; k < PLACE_BYTES; k++) runs += bytes[c][k] && !bytes[c][k + 1];
+            assert_int_equal(index.count, runs);
+        }
+    }
+    printf("%ld rounds, %ld places met others, %ld sets were full\n", round, met, full);
+    assert_true(met > round && (full || is_thinned()));
+}
+
 // -- descriptor sets that are kept --
 
 static PFN_vkGetDeviceProcAddr next_of_device;
@@ -918,6 +993,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(many_submits_are_under_way_without_a_wait),
         cmocka_unit_test(whatever_fails_once_or_thrice_is_right_when_tried_again),
         cmocka_unit_test(what_the_caller_recorded_is_told_to_be_lost),
+        cmocka_unit_test(bytes_beside_what_was_recorded_again_are_lost),
         cmocka_unit_test(commands_that_could_not_be_noted_are_stale_at_worst),
         cmocka_unit_test(a_manager_says_that_the_device_was_lost),
         cmocka_unit_test(a_backend_is_not_freed_under_what_lives_on),
@@ -926,6 +1002,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(an_allocator_is_asked_for_the_next_kind_of_memory),
         cmocka_unit_test(flushes_stay_inside_of_what_an_allocator_gave),
         cmocka_unit_test(every_pipeline_uses_the_cache_of_the_caller),
+        cmocka_unit_test(a_set_of_places_is_a_set_of_bytes),
         cmocka_unit_test(sets_are_kept_for_the_next_pass),
         cmocka_unit_test(times_go_on_where_the_counter_begins_again),
     };
