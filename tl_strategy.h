@@ -66187,7 +66187,7 @@ static tl_result tli_enqueue_call(tl_run *run) {
     const tl_node *node = &run->graph->nodes[run->at.last.node];
     const tli_call *call = &run->at.call;
     uint64_t ns = run->at.last.kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost;
-    int32_t members = tli_count_members(run, run->at.last.node);    // 0: a message, or another node of the run's
+    int32_t members = tli_count_members(run, run->at.last.node);    // 0: a node of the run's own
     uint64_t calls = call->count && call->count < call->total ? tli_divide_up(call->total, call->count) : 1;
     return tli_enqueue_ns(run, tli_divide_up(ns, members ? calls * (uint64_t)members : calls));
 }
