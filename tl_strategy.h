@@ -710,7 +710,8 @@ typedef struct tl_device {
     const char *name;                          // borrowed
     double   flops_per_second[TL_PRECISION_COUNT];  // by tl_precision
     uint64_t bytes_per_second;                 // device memory, read + write
-    uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
+    uint64_t link_bytes_per_second;            // host link, to the host; 0 = these copies take no time
+    uint64_t upload_bytes_per_second;          // host link, to the device; 0 = link_bytes_per_second
     uint64_t link_latency_ns;                  // per copy
     int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one,
                                                // TL_COPIES_IN_TURN = none: they take turns with kernels
@@ -17704,6 +17705,13 @@ static void tli_init_copy_clock(tli_copy_clock *clock, const tl_device *device) 
     }
 }
 
+// What the link carries each way; 0 = copies take no time.
+static uint64_t tli_copy_rate(const tl_device *device, int to_device) {
+    if (!device) return 0;
+    return to_device && device->upload_bytes_per_second ? device->upload_bytes_per_second
+                                                        : device->link_bytes_per_second;
+}
+
 static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
     return clock->channels == 2 && to_device;
 }
@@ -17734,7 +17742,7 @@ typedef struct tli_sim {
     const tl_entry *entry;        // [entry_count]
     int32_t         entry_count;
     int             inference, any_order;
-    uint64_t        link_rate, link_latency, codec_rate, alignment;
+    uint64_t        link_rates[2], link_latency, codec_rate, alignment;  // rates: to the host, to the device
     tli_copy_clock  copies;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
     int32_t         slot;         // whose state the two below are
@@ -18256,10 +18264,10 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
 
 // Start a copy: it begins when it has been issued and its channel is free.
 static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor, int to_device) {
-    uint64_t ns = 0;
+    uint64_t ns = 0, rate = sim->link_rates[to_device];
     sim->report.copy_count++;
-    if (sim->link_rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, sim->link_rate, &ns) ||
-                           !tli_add_u64(ns, sim->link_latency, &ns)))
+    if (rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, rate, &ns) ||
+                 !tli_add_u64(ns, sim->link_latency, &ns)))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     if (!tli_clock_copy(&sim->copies, &sim->now, to_device, ns, &sim->tensors[tensor].ready))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
@@ -19047,7 +19055,8 @@ static void tli_sim_read_device(tli_sim *sim, const tl_device *device, uint64_t 
     tli_init_copy_clock(&sim->copies, device);
     sim->alignment = alignment ? alignment : 1;
     if (!device) return;
-    sim->link_rate = device->link_bytes_per_second;
+    sim->link_rates[0] = tli_copy_rate(device, 0);
+    sim->link_rates[1] = tli_copy_rate(device, 1);
     sim->link_latency = device->link_latency_ns;
     sim->codec_rate = device->codec_bytes_per_second;
     if (device->alignment_bytes > sim->alignment) sim->alignment = device->alignment_bytes;
@@ -28068,8 +28077,8 @@ typedef struct tli_search_problem {
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
     uint64_t       *codec_ns;        // [tensors] time to compress it, and as much again to expand it
-    const uint64_t *turn_ns;         // [tensors] time of a copy that takes turns with calls; NULL = copies run
-                                     // beside them
+    const uint64_t *turns_ns;        // [tensors] of a copy and the one back where these take turns with calls;
+                                     // NULL = they run beside them
     tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
     int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
@@ -28112,7 +28121,7 @@ static int32_t tli_search_expanded(const tli_search_problem *p, int32_t call) {
 static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) {
     int32_t tensor = tli_search_expanded(p, call), fetched = (call - tli_search_fetch_call(p, 0)) / 2;
     if (tensor >= 0) return 2 * p->codec_ns[tensor];
-    if (call > tli_search_end_call(p)) return p->turn_ns ? 2 * p->turn_ns[fetched] : 0;
+    if (call > tli_search_end_call(p)) return p->turns_ns ? p->turns_ns[fetched] : 0;
     return call % 2 || call == tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
 }
 
@@ -30005,7 +30014,7 @@ typedef struct tli_search_state {
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
     int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
-    uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
+    uint64_t     *copies_ns;     // [tensors] time of a copy and the one back; NULL = there is no host tier
     uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
 
@@ -30016,8 +30025,8 @@ static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
 
 // The cost of spilling and fetching a tensor at the present price of the link.
 static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
-    uint64_t ns = r->copy_ns[tensor];
-    return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
+    uint64_t ns = r->copies_ns[tensor];
+    return ns < TLI_SEARCH_MOST_COST >> 10 ? ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
 // Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion,
@@ -30030,7 +30039,7 @@ static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e,
     int64_t packed = 0, holds;
     int32_t i, copy = -1;
     if (!TLI_SEARCH_COPIES || !r->p->copies) return 0;
-    if (r->copy_ns && tli_search_copy_price(r, tensor) < price) {
+    if (r->copies_ns && tli_search_copy_price(r, tensor) < price) {
         price = tli_search_copy_price(r, tensor);
         copy = tensor;
     }
@@ -30150,7 +30159,7 @@ static void tli_search_offer_copy(tli_search_state *r, int32_t copy, int32_t y, 
 
 static void tli_search_compare_copies(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t *least) {
     int32_t tensors = r->p->graph->tensor_count;
-    if (r->copy_ns) tli_search_offer_copy(r, item, y, tli_search_score_fetch(r, item, x, y), least);
+    if (r->copies_ns) tli_search_offer_copy(r, item, y, tli_search_score_fetch(r, item, x, y), least);
     if (r->p->packed_bytes[item] && tli_search_may_expand(&r->seq, x, y))
         tli_search_offer_copy(r, tensors + item, y, tli_search_score_expand(r, item, x, y), least);
 }
@@ -32991,7 +33000,8 @@ typedef struct tli_offload {
     const tl_graph *graph;
     tli_search_seq     *seq;
     uint64_t        rate, latency, host_budget;
-    uint64_t       *copy_ns;      // [tensors]
+    uint64_t       *copy_ns[2];   // [tensors] to the host, to the device
+    uint64_t       *both_ns;      // [tensors]
     uint64_t       *ready;        // [tensors] time at which the last copy ends; UINT64_MAX = not issued
     int32_t        *left;         // [tensors] number of later fetches
     uint8_t        *on_host, *leaving, *coming;  // [tensors] 1 = has a host copy, is being spilled, fetched
@@ -33016,7 +33026,9 @@ typedef struct tli_offload {
 } tli_offload;
 
 static void tli_offload_free(tli_offload *o) {
-    tli_release(o->env, o->copy_ns);
+    tli_release(o->env, o->copy_ns[0]);
+    tli_release(o->env, o->copy_ns[1]);
+    tli_release(o->env, o->both_ns);
     tli_release(o->env, o->ready);
     tli_release(o->env, o->left);
     tli_release(o->env, o->on_host);
@@ -33026,38 +33038,46 @@ static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->room);
 }
 
-// Compute the time of each copy as the simulator does. 0 = no memory.
+// The time of a copy as the simulator finds it, or one that is too long to be useful.
+static uint64_t tli_offload_find_ns(uint64_t bytes, const tl_device *device, int to_device) {
+    uint64_t ns = 0, rate = tli_copy_rate(device, to_device);
+    if (!rate) return 0;
+    if (!tli_find_time(bytes, rate, &ns) || !tli_add_u64(ns, device->link_latency_ns, &ns) ||
+        ns > TLI_SEARCH_MOST_COST >> 10) return TLI_SEARCH_MOST_COST >> 10;
+    return ns;
+}
+
+// Compute the times of all copies. 0 = no memory.
 static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
                             uint64_t host_budget, tl_codec codec) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
-    int32_t i;
+    int32_t way, i;
     tli_zero(o, sizeof *o);
     o->env = seq->p->env;
     o->graph = seq->p->graph;
     o->seq = seq;
-    o->rate = device ? device->link_bytes_per_second : 0;
-    o->latency = device && o->rate ? device->link_latency_ns : 0;
     tli_init_copy_clock(&o->copies, device);
     if (o->copies.wait_latency > TLI_SEARCH_MOST_COST >> 10)
         o->copies.wait_latency = TLI_SEARCH_MOST_COST >> 10;
     o->host_budget = host_budget;
     o->codec = codec;
-    o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
+    for (way = 0; way < 2; way++)
+        o->copy_ns[way] = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns[way]);
+    o->both_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->both_ns);
     o->ready = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->ready);
     o->left = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->left);
     o->on_host = (uint8_t *)tli_alloc_array(o->env, 5 * tensors, 1);
     o->has_run = (uint8_t *)tli_alloc_array(o->env, (uint64_t)seq->p->node_count, 1);
     o->pending = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->pending);
-    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->has_run || !o->pending) return 0;
+    if (!o->copy_ns[0] || !o->copy_ns[1] || !o->both_ns || !o->ready || !o->left || !o->on_host ||
+        !o->has_run || !o->pending) return 0;
     o->leaving = o->on_host + tensors;
     o->coming = o->leaving + tensors;
     o->is_packed = o->coming + tensors;
     o->is_lossy = o->is_packed + tensors;
-    for (i = 0; i < o->graph->tensor_count && o->rate; i++)
-        if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
-            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
-            o->copy_ns[i] > TLI_SEARCH_MOST_COST >> 10)
-            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // too long to be useful; the simulator checks the plan
+    for (way = 0; way < 2; way++)
+        for (i = 0; i < o->graph->tensor_count; i++)
+            o->both_ns[i] += o->copy_ns[way][i] = tli_offload_find_ns(o->graph->outputs[i].bytes, device, way);
     return 1;
 }
 
@@ -33125,7 +33145,7 @@ static void tli_offload_hoist(tli_offload *o) {
     for (i = o->count; i-- > 0;) {
         uint64_t ns, use;
         if (!tli_offload_is_fetch(s, o->place[i])) continue;
-        ns = o->copy_ns[tli_offload_event(o, i)->item];
+        ns = o->copy_ns[1][tli_offload_event(o, i)->item];
         use = o->clock[o->index[s->events[tli_offload_event(o, i)->behind].call]];
         if (use < latest) latest = use;
         latest = latest > ns ? latest - ns : 0;
@@ -33153,7 +33173,7 @@ static void tli_offload_add_step(tli_offload *o, tl_step_kind kind, int32_t tens
 }
 
 static void tli_offload_copy(tli_offload *o, int32_t tensor, int to_device) {
-    (void)tli_clock_copy(&o->copies, &o->now, to_device, o->copy_ns[tensor], &o->ready[tensor]);
+    (void)tli_clock_copy(&o->copies, &o->now, to_device, o->copy_ns[to_device][tensor], &o->ready[tensor]);
 }
 
 static void tli_offload_wait(tli_offload *o, int32_t tensor) {
@@ -33346,7 +33366,7 @@ typedef struct tli_offload_search {
 // as where copies take turns with calls.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
-    if (r->p->turn_ns) return 256;
+    if (r->p->turns_ns) return 256;
     return prices[tli_search_draw(r, 8)];
 }
 
@@ -33481,7 +33501,7 @@ static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_pla
     r->seq.budget = budget;
     if (plan && plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return 0;
     for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
-        tli_offload_set_rule(x, r->copy_ns ? 2 : i - 1, prices[i - 1]);
+        tli_offload_set_rule(x, r->copies_ns ? 2 : i - 1, prices[i - 1]);
         if (!tli_search_load_program(&r->seq) || !tli_offload_lower(x, &starts[i])) return 0;
     }
     for (i = 0; i < TLI_OFFLOAD_TRIES && !r->best.count && r->seq.work < r->limit; i++) {
@@ -33570,9 +33590,8 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
         x.best_time = UINT64_MAX;
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
-        x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
-        if (x.r.copy_ns && x.o.rate && x.o.copies.channels == TL_COPIES_IN_TURN)
-            p.turn_ns = x.o.copy_ns;
+        x.r.copies_ns = in->fetches ? x.o.both_ns : NULL;
+        if (x.r.copies_ns && x.o.copies.channels == TL_COPIES_IN_TURN) p.turns_ns = x.o.both_ns;
         if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
                                     : tli_offload_run(&x, in, plan, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);
@@ -33876,6 +33895,7 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     tli_pool_mix(&key, host_budget);
     if (host_budget && device) {
         tli_pool_mix(&key, device->link_bytes_per_second);
+        tli_pool_mix(&key, device->upload_bytes_per_second);
         tli_pool_mix(&key, device->link_latency_ns);
         tli_pool_mix(&key, (uint64_t)(int64_t)device->copy_channels);
         tli_pool_mix(&key, device->wait_latency_ns);
@@ -36399,7 +36419,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     int32_t round;
     tl_result result = TL_OK;
     host.bytes = r->host_budget;
-    host.rate = r->device ? r->device->link_bytes_per_second : 0;
+    host.rate = tli_copy_rate(r->device, 0);
+    if (host.rate) host.rate = tli_larger_u64(host.rate, tli_copy_rate(r->device, 1));   // of the faster way
     for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped && !result; round++) {
         host.time = round > 1 ? r->bound + (high - r->bound) / 2 : best->cost - 1;
         if (round < 2) host.is_even = round;
@@ -53202,9 +53223,9 @@ static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const
     const tl_graph *graph = clock->rank->compiled.graph;
     const tl_device *device = t->desc->device;
     int32_t tensor = graph->nodes[step->node].first_output + step->output;
-    uint64_t ns = 0;
-    if (device && device->link_bytes_per_second &&
-        (!tli_find_time(graph->outputs[tensor].bytes, device->link_bytes_per_second, &ns) ||
+    uint64_t ns = 0, rate = tli_copy_rate(device, step->kind == TL_STEP_FETCH);
+    if (rate &&
+        (!tli_find_time(graph->outputs[tensor].bytes, rate, &ns) ||
          !tli_add_u64(ns, device->link_latency_ns, &ns))) return TL_ERROR_OVERFLOW;
     return tli_clock_copy(&clock->copies, &clock->now, step->kind == TL_STEP_FETCH, ns,
                           &clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor])
@@ -58608,7 +58629,8 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[2]);
     if (!result) result = tli_fit_job(g, &job, &back, &back_latency);
     if (result || rate <= 0 || back <= 0) return result;
-    device->link_bytes_per_second = tli_round_u64(rate < back ? rate : back);
+    device->link_bytes_per_second = tli_round_u64(rate);
+    device->upload_bytes_per_second = tli_round_u64(back);
     device->link_latency_ns = tli_round_u64(latency > back_latency ? latency : back_latency);
     return tli_measure_channels(g, device);
 }
@@ -60665,7 +60687,8 @@ enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's inpu
 typedef struct tli_submits {
     uint64_t limit_ns;               // of one submit; UINT64_MAX = a pass is one
     uint64_t queued_ns;              // since the last one
-    uint64_t link_rate, codec_rate;  // of the device; 0 = copies and conversions take no time
+    uint64_t link_rates[2];          // of copies to the host, to the device; 0 = they take no time
+    uint64_t codec_rate;             // of conversions
 } tli_submits;
 
 struct tl_run {
@@ -66162,7 +66185,8 @@ static void tli_init_submits(tl_run *run) {
     submits->limit_ns = run->desc.submit_ns ? run->desc.submit_ns : TLI_SUBMIT_NS;
     if (!tli_costs_are_ns(&run->desc) || !run->limits.in_order) submits->limit_ns = UINT64_MAX;
     if (!device) return;
-    submits->link_rate = device->link_bytes_per_second;
+    submits->link_rates[0] = tli_copy_rate(device, 0);
+    submits->link_rates[1] = tli_copy_rate(device, 1);
     submits->codec_rate = device->codec_bytes_per_second;
 }
 
@@ -66195,7 +66219,7 @@ static tl_result tli_enqueue_call(tl_run *run) {
 // A copy to or from the host, or a conversion, of a tensor.
 static tl_result tli_enqueue_memory_step(tl_run *run, tl_step_kind kind, uint64_t bytes) {
     int copies = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
-    uint64_t rate = copies ? run->submits.link_rate
+    uint64_t rate = copies ? run->submits.link_rates[kind == TL_STEP_FETCH]
                   : kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND ? run->submits.codec_rate : 0;
     uint64_t ns = 0;
     if (rate && !tli_find_time(bytes, rate, &ns)) ns = UINT64_MAX;

@@ -647,6 +647,19 @@ static void copies_share_a_link_or_have_one_each_way_or_take_turns(void **state)
     tl_free_graph(NULL, &graph);
 }
 
+// Of 8 bytes, a copy to the host takes 8 + 2 ns, one back at half the rate 16 + 2.
+static void each_way_has_its_rate(void **state) {
+    tl_graph graph = graph_of(everything);
+    tl_device device = device_of(1000000000, 2, 0);
+    (void)state;
+    assert_int_equal(report_of(&graph, "F 1\nO 1\nF 2\nF 3\nF 4\nW 1\nL 1\nW 1", 1, &device).cost, 3 + 10 + 10);
+    device.upload_bytes_per_second = 500000000;
+    assert_int_equal(report_of(&graph, "F 1\nO 1\nF 2\nF 3\nF 4\nW 1\nL 1\nW 1", 1, &device).cost, 3 + 10 + 18);
+    device.link_bytes_per_second = 0;   // copies to the host take no time
+    assert_int_equal(report_of(&graph, "F 1\nO 1\nF 2\nF 3\nF 4\nW 1\nL 1\nW 1", 1, &device).cost, 10 + 18);
+    tl_free_graph(NULL, &graph);
+}
+
 static void the_first_wait_after_a_call_takes_its_latency(void **state) {
     tl_graph graph = graph_of(everything);
     tl_device device = device_of(1000000000, 2, 0), none = device_of(0, 0, 0);
@@ -1882,6 +1895,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copies_hold_their_bytes_until_the_wait),
         cmocka_unit_test(copies_overlap_compute_and_wait_for_the_link),
         cmocka_unit_test(copies_share_a_link_or_have_one_each_way_or_take_turns),
+        cmocka_unit_test(each_way_has_its_rate),
         cmocka_unit_test(the_first_wait_after_a_call_takes_its_latency),
         cmocka_unit_test(steps_begin_when_compute_ends_and_copies_when_the_link_is_free_too),
         cmocka_unit_test(conversions_count_both_copies_and_take_compute_time),

@@ -112,6 +112,7 @@ static void random_device(tl_random *random, tl_device *device) {
     device->link_latency_ns = tl_next_random_below(random, 4);
     device->copy_channels = random_count(&other, -1, 2);
     if (random_chance(&other, 30)) device->wait_latency_ns = tl_next_random_below(&other, 3);
+    if (random_chance(&other, 40)) device->upload_bytes_per_second = rates[tl_next_random_below(&other, 7)];
 }
 
 // So many nodes beside one input, few bytes, costs of the same order as the copies. unit: of the bytes of outputs.

@@ -275,7 +275,7 @@ static void a_bound_holds_for_smaller_budgets(void **state) {
 // Whatever of the device changes what copies cost makes other plans.
 static void a_pool_of_another_device_is_refused(void **state) {
     tl_random random = { 22 };
-    tl_device devices[5];
+    tl_device devices[6];
     tl_graph graph;
     tl_remat_pool *pool;
     tl_remat_desc desc;
@@ -285,18 +285,19 @@ static void a_pool_of_another_device_is_refused(void **state) {
     (void)state;
     any_graph(&random, 1, 20, &graph);
     memset(devices, 0, sizeof devices);
-    for (i = 0; i < 5; i++) devices[i].link_bytes_per_second = 1000000000;
+    for (i = 0; i < 6; i++) devices[i].link_bytes_per_second = 1000000000;
     devices[1].link_bytes_per_second++;
     devices[2].link_latency_ns = 1;
     devices[3].copy_channels = 2;
     devices[4].wait_latency_ns = 1;
+    devices[5].upload_bytes_per_second = 999999999;
     assert_int_equal(tl_init_remat_pool(NULL, &pool), TL_OK);
     desc = desc_of(&graph, keep_all_peak(&graph, 0), 0, some_work);
     desc.host_budget_bytes = 1000;
     desc.pool = pool;
-    for (i = 0; i < 6; i++) {
-        desc.device = &devices[i % 5];
-        assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), i % 5 ? TL_ERROR_INVALID_ARG : TL_OK);
+    for (i = 0; i < 7; i++) {
+        desc.device = &devices[i % 6];
+        assert_int_equal(tl_plan_remat(&env, &desc, &plan, NULL), i % 6 ? TL_ERROR_INVALID_ARG : TL_OK);
         tl_free_plan(&env, &plan);
     }
     tl_free_remat_pool(pool);

@@ -36,7 +36,8 @@ typedef struct tl_device {
     const char *name;                          // borrowed
     double   flops_per_second[TL_PRECISION_COUNT];  // by tl_precision
     uint64_t bytes_per_second;                 // device memory, read + write
-    uint64_t link_bytes_per_second;            // host link, one way; 0 = copies take no time
+    uint64_t link_bytes_per_second;            // host link, to the host; 0 = these copies take no time
+    uint64_t upload_bytes_per_second;          // host link, to the device; 0 = link_bytes_per_second
     uint64_t link_latency_ns;                  // per copy
     int32_t  copy_channels;                    // of host copies beside kernels: 2 = one each way, 0 or 1 = one,
                                                // TL_COPIES_IN_TURN = none: they take turns with kernels

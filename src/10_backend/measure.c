@@ -308,7 +308,8 @@ static tl_result tli_measure_copies(const tli_gauge *g, tl_device *device) {
     job = tli_gauge_job_of(TLI_GAUGE_COPY, TL_CODEC_NONE, r[1], r[2]);
     if (!result) result = tli_fit_job(g, &job, &back, &back_latency);
     if (result || rate <= 0 || back <= 0) return result;
-    device->link_bytes_per_second = tli_round_u64(rate < back ? rate : back);
+    device->link_bytes_per_second = tli_round_u64(rate);
+    device->upload_bytes_per_second = tli_round_u64(back);
     device->link_latency_ns = tli_round_u64(latency > back_latency ? latency : back_latency);
     return tli_measure_channels(g, device);
 }

@@ -214,7 +214,8 @@ enum { TLI_CONVERSION = -2 };  // in kernel_of: the run converts the node's inpu
 typedef struct tli_submits {
     uint64_t limit_ns;               // of one submit; UINT64_MAX = a pass is one
     uint64_t queued_ns;              // since the last one
-    uint64_t link_rate, codec_rate;  // of the device; 0 = copies and conversions take no time
+    uint64_t link_rates[2];          // of copies to the host, to the device; 0 = they take no time
+    uint64_t codec_rate;             // of conversions
 } tli_submits;
 
 struct tl_run {

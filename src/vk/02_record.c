@@ -63,58 +63,6 @@ static tl_result tli_vk_touch_place(tli_vk *b, const tli_vk_place *place, int wr
     return TL_OK;
 }
 
-// -- recording --
-
-static tl_result tli_vk_add_sets(tli_vk *b, tli_vk_batch *batch, const char *function) {
-    VkDescriptorPoolSize size;
-    VkDescriptorPoolCreateInfo info;
-    tli_vk_sets sets;
-    VkResult result;
-    if (!tli_vk_grow(b, &batch->sets, &batch->set_capacity, batch->set_count, sizeof *batch->sets))
-        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of descriptor pools");
-    memset(&sets, 0, sizeof sets);
-    memset(&info, 0, sizeof info);
-    size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    size.descriptorCount = TLI_VK_SET_BUFFERS;
-    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-    info.maxSets = TLI_VK_SETS;
-    info.poolSizeCount = 1;
-    info.pPoolSizes = &size;
-    result = (b->vk.vkCreateDescriptorPool)(b->device, &info, b->callbacks, &sets.pool);
-    if (result) return tli_vk_fail_result(b, function, "vkCreateDescriptorPool", result);
-    sets.sets_left = TLI_VK_SETS;
-    sets.buffers_left = TLI_VK_SET_BUFFERS;
-    batch->sets[batch->set_count++] = sets;
-    return TL_OK;
-}
-
-static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const char *function,
-                                 VkDescriptorSet *set) {
-    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
-    VkDescriptorSetAllocateInfo info;
-    tli_vk_sets *sets;
-    VkResult result;
-    if (batch->set_at < batch->set_count) {
-        sets = &batch->sets[batch->set_at];
-        if (!sets->sets_left || sets->buffers_left < (uint32_t)kernel->buffer_count) batch->set_at++;
-    }
-    if (batch->set_at == batch->set_count) {
-        tl_result code = tli_vk_add_sets(b, batch, function);
-        if (code) return code;
-    }
-    sets = &batch->sets[batch->set_at];
-    memset(&info, 0, sizeof info);
-    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
-    info.descriptorPool = sets->pool;
-    info.descriptorSetCount = 1;
-    info.pSetLayouts = &kernel->set_layout;
-    result = (b->vk.vkAllocateDescriptorSets)(b->device, &info, set);
-    if (result) return tli_vk_fail_result(b, function, "vkAllocateDescriptorSets", result);
-    sets->sets_left--;
-    sets->buffers_left -= (uint32_t)kernel->buffer_count;
-    return TL_OK;
-}
-
 // -- sets that are kept: passes bind the same places again --
 
 static void tli_vk_free_kept(tli_vk *b, tli_vk_kept *kept) {
@@ -206,6 +154,58 @@ static VkDescriptorSet tli_vk_find_kept(tli_vk *b, const tl_vk_kernel *kernel, c
     memcpy(kept->places + (size_t)chosen * (size_t)kernel->buffer_count, places,
            (size_t)kernel->buffer_count * sizeof *places);
     return found->set;
+}
+
+// -- recording --
+
+static tl_result tli_vk_add_sets(tli_vk *b, tli_vk_batch *batch, const char *function) {
+    VkDescriptorPoolSize size;
+    VkDescriptorPoolCreateInfo info;
+    tli_vk_sets sets;
+    VkResult result;
+    if (!tli_vk_grow(b, &batch->sets, &batch->set_capacity, batch->set_count, sizeof *batch->sets))
+        return tli_vk_fail(b, TL_ERROR_NO_MEMORY, function, "no memory for the table of descriptor pools");
+    memset(&sets, 0, sizeof sets);
+    memset(&info, 0, sizeof info);
+    size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    size.descriptorCount = TLI_VK_SET_BUFFERS;
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    info.maxSets = TLI_VK_SETS;
+    info.poolSizeCount = 1;
+    info.pPoolSizes = &size;
+    result = (b->vk.vkCreateDescriptorPool)(b->device, &info, b->callbacks, &sets.pool);
+    if (result) return tli_vk_fail_result(b, function, "vkCreateDescriptorPool", result);
+    sets.sets_left = TLI_VK_SETS;
+    sets.buffers_left = TLI_VK_SET_BUFFERS;
+    batch->sets[batch->set_count++] = sets;
+    return TL_OK;
+}
+
+static tl_result tli_vk_take_set(tli_vk *b, const tl_vk_kernel *kernel, const char *function,
+                                 VkDescriptorSet *set) {
+    tli_vk_batch *batch = tli_vk_batch_of(b, b->serial);
+    VkDescriptorSetAllocateInfo info;
+    tli_vk_sets *sets;
+    VkResult result;
+    if (batch->set_at < batch->set_count) {
+        sets = &batch->sets[batch->set_at];
+        if (!sets->sets_left || sets->buffers_left < (uint32_t)kernel->buffer_count) batch->set_at++;
+    }
+    if (batch->set_at == batch->set_count) {
+        tl_result code = tli_vk_add_sets(b, batch, function);
+        if (code) return code;
+    }
+    sets = &batch->sets[batch->set_at];
+    memset(&info, 0, sizeof info);
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    info.descriptorPool = sets->pool;
+    info.descriptorSetCount = 1;
+    info.pSetLayouts = &kernel->set_layout;
+    result = (b->vk.vkAllocateDescriptorSets)(b->device, &info, set);
+    if (result) return tli_vk_fail_result(b, function, "vkAllocateDescriptorSets", result);
+    sets->sets_left--;
+    sets->buffers_left -= (uint32_t)kernel->buffer_count;
+    return TL_OK;
 }
 
 static void tli_vk_write_set(tli_vk *b, const tl_vk_kernel *kernel, const tli_vk_place *places,

@@ -683,8 +683,9 @@ static void net_rows(const size *s) {
     base = run_plan(&n, &all, &devices[ONE_QUEUE], ONE_QUEUE);
     printf("\n%s: %llu bytes, keep all %.2f ms, of kernels %.2f\n", s->name, (ull)(all.peak_bytes * shrink), base.ms, (double)all.cost / 1e6);
     for (how = 0; how < WAY_COUNT; how++)
-        printf("%-16s %.1f GB/s each way, %.0f us a copy, channels %d, %.0f us a wait\n", way_names[how],
-               (double)devices[how].link_bytes_per_second * (double)shrink * 1e-9, (double)devices[how].link_latency_ns * 1e-3,
+        printf("%-16s %.1f GB/s to the host, %.1f back, %.0f us a copy, channels %d, %.0f us a wait\n", way_names[how],
+               (double)devices[how].link_bytes_per_second * (double)shrink * 1e-9,
+               (double)devices[how].upload_bytes_per_second * (double)shrink * 1e-9, (double)devices[how].link_latency_ns * 1e-3,
                (int)devices[how].copy_channels, (double)devices[how].wait_latency_ns * 1e-3);
     printf("%-28s %10s %10s %8s %8s %8s   %s\n", "plan", "predicted", "measured", "ratio", "submits", "waits",
            "longest submit in ms: by the plan, measured");

@@ -24,7 +24,7 @@ typedef struct bo_entry { uint64_t total; uint32_t state; } bo_entry;
 typedef struct brute_offload {
     const tl_graph *graph;
     int       inference, order_count, order[32], turn[32];
-    uint64_t  between[33], during[32], rest[33], copy[BO_TENSORS], budget, host_budget, limit, wait;
+    uint64_t  between[33], during[32], rest[33], copy[2][BO_TENSORS], budget, host_budget, limit, wait;
     int       channels;
     uint8_t   result[BO_TENSORS];
     tl_codec  codec;
@@ -206,15 +206,15 @@ static inline void bo_copies(brute_offload *b, const bo_state *s, uint64_t now, 
     }
     if (b->channels != 2) busy[0] = busy[1] = busy[0] > busy[1] ? busy[0] : busy[1];
     if (s->where[t] == BO_HERE && !s->host[t] && host + bytes <= b->host_budget) {
-        to.where[t] = BO_LEAVING; to.host[t] = 1; to.left[t] = (uint16_t)(busy[0] + b->copy[t]);
-        if (b->channels < 0) bo_pass(&to, b->copy[t]);
-        bo_edge(b, &to, now + (b->channels < 0 ? b->copy[t] : 0), 0);
+        to.where[t] = BO_LEAVING; to.host[t] = 1; to.left[t] = (uint16_t)(busy[0] + b->copy[0][t]);
+        if (b->channels < 0) bo_pass(&to, b->copy[0][t]);
+        bo_edge(b, &to, now + (b->channels < 0 ? b->copy[0][t] : 0), 0);
     }
     if (s->where[t] == BO_ABSENT && s->host[t]) {
         to = *s;
-        to.where[t] = BO_COMING; to.left[t] = (uint16_t)(busy[1] + b->copy[t]);
-        if (b->channels < 0) bo_pass(&to, b->copy[t]);
-        bo_edge(b, &to, now + (b->channels < 0 ? b->copy[t] : 0), bo_live(b, &to));
+        to.where[t] = BO_COMING; to.left[t] = (uint16_t)(busy[1] + b->copy[1][t]);
+        if (b->channels < 0) bo_pass(&to, b->copy[1][t]);
+        bo_edge(b, &to, now + (b->channels < 0 ? b->copy[1][t] : 0), bo_live(b, &to));
     }
     if (s->where[t] == BO_LEAVING || s->where[t] == BO_COMING) {
         to = *s;
@@ -280,7 +280,7 @@ static inline void bo_use_codec(brute_offload *b, tl_codec codec, uint64_t rate)
 static inline int bo_solve(brute_offload *b, const tl_device *device, uint64_t budget, uint64_t host_budget, uint64_t limit,
                            uint64_t *time) {
     bo_state start;
-    int i;
+    int i, k;
     b->budget = budget; b->host_budget = host_budget; b->limit = limit;
     b->wait = device->wait_latency_ns;
     b->channels = device->copy_channels;
@@ -288,8 +288,9 @@ static inline int bo_solve(brute_offload *b, const tl_device *device, uint64_t b
     memset(b->table, 0, b->table_size * sizeof *b->table);
     memset(&start, 0, sizeof start);
     for (i = 0; i < b->graph->tensor_count; i++) {
-        uint64_t bytes = b->graph->outputs[i].bytes, rate = device->link_bytes_per_second;
-        b->copy[i] = rate ? device->link_latency_ns + (bytes * 1000000000u + rate - 1) / rate : 0;
+        uint64_t bytes = b->graph->outputs[i].bytes, rates[2] = { device->link_bytes_per_second, device->upload_bytes_per_second };
+        if (!rates[1]) rates[1] = rates[0];
+        for (k = 0; k < 2; k++) b->copy[k][i] = rates[k] ? device->link_latency_ns + (bytes * 1000000000u + rates[k] - 1) / rates[k] : 0;
         if (b->graph->nodes[b->graph->outputs[i].node].is_input) start.where[i] = BO_HERE;
     }
     bo_edge(b, &start, 0, bo_live(b, &start));

@@ -108,6 +108,7 @@ static inline void replay_backward(replay *r, const tl_node *node, replay_node *
 // Copies follow each other, with two channels those of one direction. Without any, kernels wait meanwhile.
 static inline void replay_copy(replay *r, int32_t tensor, int up) {
     uint64_t rate = r->device ? r->device->link_bytes_per_second : 0, at;
+    if (up && r->device && r->device->upload_bytes_per_second) rate = r->device->upload_bytes_per_second;
     int32_t channels = r->device ? r->device->copy_channels : 0;
     at = channels == 2 ? r->link[up] : r->link[0] > r->link[1] ? r->link[0] : r->link[1];
     if (at < r->now) at = r->now;

@@ -338,7 +338,8 @@ static void tli_sim_read_device(tli_sim *sim, const tl_device *device, uint64_t 
     tli_init_copy_clock(&sim->copies, device);
     sim->alignment = alignment ? alignment : 1;
     if (!device) return;
-    sim->link_rate = device->link_bytes_per_second;
+    sim->link_rates[0] = tli_copy_rate(device, 0);
+    sim->link_rates[1] = tli_copy_rate(device, 1);
     sim->link_latency = device->link_latency_ns;
     sim->codec_rate = device->codec_bytes_per_second;
     if (device->alignment_bytes > sim->alignment) sim->alignment = device->alignment_bytes;

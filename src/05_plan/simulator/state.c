@@ -121,6 +121,13 @@ static void tli_init_copy_clock(tli_copy_clock *clock, const tl_device *device) 
     }
 }
 
+// What the link carries each way; 0 = copies take no time.
+static uint64_t tli_copy_rate(const tl_device *device, int to_device) {
+    if (!device) return 0;
+    return to_device && device->upload_bytes_per_second ? device->upload_bytes_per_second
+                                                        : device->link_bytes_per_second;
+}
+
 static int32_t tli_copy_channel(const tli_copy_clock *clock, int to_device) {
     return clock->channels == 2 && to_device;
 }
@@ -151,7 +158,7 @@ typedef struct tli_sim {
     const tl_entry *entry;        // [entry_count]
     int32_t         entry_count;
     int             inference, any_order;
-    uint64_t        link_rate, link_latency, codec_rate, alignment;
+    uint64_t        link_rates[2], link_latency, codec_rate, alignment;  // rates: to the host, to the device
     tli_copy_clock  copies;
     int32_t         slot_count;   // micro-batches under way together; each has a state of its own
     int32_t         slot;         // whose state the two below are
@@ -673,10 +680,10 @@ static tl_result tli_sim_convert(tli_sim *sim, uint64_t bytes) {
 
 // Start a copy: it begins when it has been issued and its channel is free.
 static tl_result tli_sim_copy(tli_sim *sim, int32_t tensor, int to_device) {
-    uint64_t ns = 0;
+    uint64_t ns = 0, rate = sim->link_rates[to_device];
     sim->report.copy_count++;
-    if (sim->link_rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, sim->link_rate, &ns) ||
-                           !tli_add_u64(ns, sim->link_latency, &ns)))
+    if (rate && (!tli_find_time(sim->graph->outputs[tensor].bytes, rate, &ns) ||
+                 !tli_add_u64(ns, sim->link_latency, &ns)))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));
     if (!tli_clock_copy(&sim->copies, &sim->now, to_device, ns, &sim->tensors[tensor].ready))
         return tli_sim_fail(sim, TL_ERROR_OVERFLOW, TLI_RULE(COST_DOES_NOT_FIT_64_BITS));

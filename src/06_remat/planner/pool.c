@@ -287,6 +287,7 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     tli_pool_mix(&key, host_budget);
     if (host_budget && device) {
         tli_pool_mix(&key, device->link_bytes_per_second);
+        tli_pool_mix(&key, device->upload_bytes_per_second);
         tli_pool_mix(&key, device->link_latency_ns);
         tli_pool_mix(&key, (uint64_t)(int64_t)device->copy_channels);
         tli_pool_mix(&key, device->wait_latency_ns);

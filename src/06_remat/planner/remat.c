@@ -895,7 +895,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     int32_t round;
     tl_result result = TL_OK;
     host.bytes = r->host_budget;
-    host.rate = r->device ? r->device->link_bytes_per_second : 0;
+    host.rate = tli_copy_rate(r->device, 0);
+    if (host.rate) host.rate = tli_larger_u64(host.rate, tli_copy_rate(r->device, 1));   // of the faster way
     for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped && !result; round++) {
         host.time = round > 1 ? r->bound + (high - r->bound) / 2 : best->cost - 1;
         if (round < 2) host.is_even = round;

@@ -30,7 +30,8 @@ typedef struct tli_offload {
     const tl_graph *graph;
     tli_search_seq     *seq;
     uint64_t        rate, latency, host_budget;
-    uint64_t       *copy_ns;      // [tensors]
+    uint64_t       *copy_ns[2];   // [tensors] to the host, to the device
+    uint64_t       *both_ns;      // [tensors]
     uint64_t       *ready;        // [tensors] time at which the last copy ends; UINT64_MAX = not issued
     int32_t        *left;         // [tensors] number of later fetches
     uint8_t        *on_host, *leaving, *coming;  // [tensors] 1 = has a host copy, is being spilled, fetched
@@ -55,7 +56,9 @@ typedef struct tli_offload {
 } tli_offload;
 
 static void tli_offload_free(tli_offload *o) {
-    tli_release(o->env, o->copy_ns);
+    tli_release(o->env, o->copy_ns[0]);
+    tli_release(o->env, o->copy_ns[1]);
+    tli_release(o->env, o->both_ns);
     tli_release(o->env, o->ready);
     tli_release(o->env, o->left);
     tli_release(o->env, o->on_host);
@@ -65,38 +68,46 @@ static void tli_offload_free(tli_offload *o) {
     tli_release(o->env, o->room);
 }
 
-// Compute the time of each copy as the simulator does. 0 = no memory.
+// The time of a copy as the simulator finds it, or one that is too long to be useful.
+static uint64_t tli_offload_find_ns(uint64_t bytes, const tl_device *device, int to_device) {
+    uint64_t ns = 0, rate = tli_copy_rate(device, to_device);
+    if (!rate) return 0;
+    if (!tli_find_time(bytes, rate, &ns) || !tli_add_u64(ns, device->link_latency_ns, &ns) ||
+        ns > TLI_SEARCH_MOST_COST >> 10) return TLI_SEARCH_MOST_COST >> 10;
+    return ns;
+}
+
+// Compute the times of all copies. 0 = no memory.
 static int tli_offload_init(tli_offload *o, tli_search_seq *seq, const tl_device *device,
                             uint64_t host_budget, tl_codec codec) {
     uint64_t tensors = (uint64_t)seq->p->graph->tensor_count;
-    int32_t i;
+    int32_t way, i;
     tli_zero(o, sizeof *o);
     o->env = seq->p->env;
     o->graph = seq->p->graph;
     o->seq = seq;
-    o->rate = device ? device->link_bytes_per_second : 0;
-    o->latency = device && o->rate ? device->link_latency_ns : 0;
     tli_init_copy_clock(&o->copies, device);
     if (o->copies.wait_latency > TLI_SEARCH_MOST_COST >> 10)
         o->copies.wait_latency = TLI_SEARCH_MOST_COST >> 10;
     o->host_budget = host_budget;
     o->codec = codec;
-    o->copy_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns);
+    for (way = 0; way < 2; way++)
+        o->copy_ns[way] = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->copy_ns[way]);
+    o->both_ns = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->both_ns);
     o->ready = (uint64_t *)tli_alloc_array(o->env, tensors, sizeof *o->ready);
     o->left = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->left);
     o->on_host = (uint8_t *)tli_alloc_array(o->env, 5 * tensors, 1);
     o->has_run = (uint8_t *)tli_alloc_array(o->env, (uint64_t)seq->p->node_count, 1);
     o->pending = (int32_t *)tli_alloc_array(o->env, tensors, sizeof *o->pending);
-    if (!o->copy_ns || !o->ready || !o->left || !o->on_host || !o->has_run || !o->pending) return 0;
+    if (!o->copy_ns[0] || !o->copy_ns[1] || !o->both_ns || !o->ready || !o->left || !o->on_host ||
+        !o->has_run || !o->pending) return 0;
     o->leaving = o->on_host + tensors;
     o->coming = o->leaving + tensors;
     o->is_packed = o->coming + tensors;
     o->is_lossy = o->is_packed + tensors;
-    for (i = 0; i < o->graph->tensor_count && o->rate; i++)
-        if (!tli_find_time(o->graph->outputs[i].bytes, o->rate, &o->copy_ns[i]) ||
-            !tli_add_u64(o->copy_ns[i], o->latency, &o->copy_ns[i]) ||
-            o->copy_ns[i] > TLI_SEARCH_MOST_COST >> 10)
-            o->copy_ns[i] = TLI_SEARCH_MOST_COST >> 10;  // too long to be useful; the simulator checks the plan
+    for (way = 0; way < 2; way++)
+        for (i = 0; i < o->graph->tensor_count; i++)
+            o->both_ns[i] += o->copy_ns[way][i] = tli_offload_find_ns(o->graph->outputs[i].bytes, device, way);
     return 1;
 }
 
@@ -164,7 +175,7 @@ static void tli_offload_hoist(tli_offload *o) {
     for (i = o->count; i-- > 0;) {
         uint64_t ns, use;
         if (!tli_offload_is_fetch(s, o->place[i])) continue;
-        ns = o->copy_ns[tli_offload_event(o, i)->item];
+        ns = o->copy_ns[1][tli_offload_event(o, i)->item];
         use = o->clock[o->index[s->events[tli_offload_event(o, i)->behind].call]];
         if (use < latest) latest = use;
         latest = latest > ns ? latest - ns : 0;
@@ -192,7 +203,7 @@ static void tli_offload_add_step(tli_offload *o, tl_step_kind kind, int32_t tens
 }
 
 static void tli_offload_copy(tli_offload *o, int32_t tensor, int to_device) {
-    (void)tli_clock_copy(&o->copies, &o->now, to_device, o->copy_ns[tensor], &o->ready[tensor]);
+    (void)tli_clock_copy(&o->copies, &o->now, to_device, o->copy_ns[to_device][tensor], &o->ready[tensor]);
 }
 
 static void tli_offload_wait(tli_offload *o, int32_t tensor) {
@@ -385,7 +396,7 @@ typedef struct tli_offload_search {
 // as where copies take turns with calls.
 static uint64_t tli_offload_draw_price(tli_search_state *r) {
     static const uint8_t prices[] = { 0, 4, 16, 40, 80, 128, 200, 255 };
-    if (r->p->turn_ns) return 256;
+    if (r->p->turns_ns) return 256;
     return prices[tli_search_draw(r, 8)];
 }
 
@@ -520,7 +531,7 @@ static int tli_offload_begin(tli_offload_search *x, int64_t budget, const tl_pla
     r->seq.budget = budget;
     if (plan && plan->step_count && !tli_offload_start_from(x, plan, &starts[0])) return 0;
     for (i = 1; i < TLI_OFFLOAD_STARTS; i++) {
-        tli_offload_set_rule(x, r->copy_ns ? 2 : i - 1, prices[i - 1]);
+        tli_offload_set_rule(x, r->copies_ns ? 2 : i - 1, prices[i - 1]);
         if (!tli_search_load_program(&r->seq) || !tli_offload_lower(x, &starts[i])) return 0;
     }
     for (i = 0; i < TLI_OFFLOAD_TRIES && !r->best.count && r->seq.work < r->limit; i++) {
@@ -609,9 +620,8 @@ static tl_result tli_remat_offload(const tli_remat_input *in, const tl_device *d
         x.best_time = UINT64_MAX;
         x.r.watch = in->watch;
         if (!tli_offload_init(&x.o, &x.r.seq, device, host_budget, in->codec)) result = TL_ERROR_NO_MEMORY;
-        x.r.copy_ns = in->fetches ? x.o.copy_ns : NULL;
-        if (x.r.copy_ns && x.o.rate && x.o.copies.channels == TL_COPIES_IN_TURN)
-            p.turn_ns = x.o.copy_ns;
+        x.r.copies_ns = in->fetches ? x.o.both_ns : NULL;
+        if (x.r.copies_ns && x.o.copies.channels == TL_COPIES_IN_TURN) p.turns_ns = x.o.both_ns;
         if (!result) result = least ? tli_offload_run_least(&x, in, (int64_t)floor, plan, starts)
                                     : tli_offload_run(&x, in, plan, starts);
         if (!result) result = x.r.seq.failed ? TL_ERROR_NO_MEMORY : tli_offload_finish(&x, best);

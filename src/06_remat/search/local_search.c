@@ -34,7 +34,7 @@ typedef struct tli_search_state {
     int64_t       noise;         // width of the random part of scores
     int32_t       distance;      // exponent of the distance in scores, in halves
     int           is_exact;      // 1 = freed bytes beyond the excess do not count in scores
-    uint64_t     *copy_ns;       // [tensors] time of one copy; NULL = there is no host tier
+    uint64_t     *copies_ns;     // [tensors] time of a copy and the one back; NULL = there is no host tier
     uint64_t      link_price;    // cost of a nanosecond of the link, in 256ths
 } tli_search_state;
 
@@ -45,8 +45,8 @@ static int32_t tli_search_draw(tli_search_state *r, int32_t limit) {
 
 // The cost of spilling and fetching a tensor at the present price of the link.
 static uint64_t tli_search_copy_price(const tli_search_state *r, int32_t tensor) {
-    uint64_t ns = r->copy_ns[tensor];
-    return ns < TLI_SEARCH_MOST_COST >> 10 ? 2 * ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
+    uint64_t ns = r->copies_ns[tensor];
+    return ns < TLI_SEARCH_MOST_COST >> 10 ? ns * r->link_price >> 8 : TLI_SEARCH_MOST_COST >> 10;
 }
 
 // Add a copy of a tensor to the closure if that costs less than its forward alone: a fetch, or an expansion,
@@ -59,7 +59,7 @@ static int tli_search_weigh_copy(tli_search_state *r, int32_t tensor, int32_t e,
     int64_t packed = 0, holds;
     int32_t i, copy = -1;
     if (!TLI_SEARCH_COPIES || !r->p->copies) return 0;
-    if (r->copy_ns && tli_search_copy_price(r, tensor) < price) {
+    if (r->copies_ns && tli_search_copy_price(r, tensor) < price) {
         price = tli_search_copy_price(r, tensor);
         copy = tensor;
     }
@@ -179,7 +179,7 @@ static void tli_search_offer_copy(tli_search_state *r, int32_t copy, int32_t y, 
 
 static void tli_search_compare_copies(tli_search_state *r, int32_t item, int32_t x, int32_t y, int64_t *least) {
     int32_t tensors = r->p->graph->tensor_count;
-    if (r->copy_ns) tli_search_offer_copy(r, item, y, tli_search_score_fetch(r, item, x, y), least);
+    if (r->copies_ns) tli_search_offer_copy(r, item, y, tli_search_score_fetch(r, item, x, y), least);
     if (r->p->packed_bytes[item] && tli_search_may_expand(&r->seq, x, y))
         tli_search_offer_copy(r, tensors + item, y, tli_search_score_expand(r, item, x, y), least);
 }

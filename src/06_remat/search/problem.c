@@ -80,8 +80,8 @@ typedef struct tli_search_problem {
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
     uint64_t       *codec_ns;        // [tensors] time to compress it, and as much again to expand it
-    const uint64_t *turn_ns;         // [tensors] time of a copy that takes turns with calls; NULL = copies run
-                                     // beside them
+    const uint64_t *turns_ns;        // [tensors] of a copy and the one back where these take turns with calls;
+                                     // NULL = they run beside them
     tli_search_touch   *touches;     // of F 0, B 0, F 1, B 1, ..., the end, then of fetches, expansions
     int32_t        *first_touch;     // [2 nodes + 2], with copies [2 nodes + 4 tensors + 3]
     int64_t        *call_bytes;      // [2 nodes + 1] outputs, fwork of F; gradients, bwork of B; then copies
@@ -124,7 +124,7 @@ static int32_t tli_search_expanded(const tli_search_problem *p, int32_t call) {
 static uint64_t tli_search_call_cost(const tli_search_problem *p, int32_t call) {
     int32_t tensor = tli_search_expanded(p, call), fetched = (call - tli_search_fetch_call(p, 0)) / 2;
     if (tensor >= 0) return 2 * p->codec_ns[tensor];
-    if (call > tli_search_end_call(p)) return p->turn_ns ? 2 * p->turn_ns[fetched] : 0;
+    if (call > tli_search_end_call(p)) return p->turns_ns ? p->turns_ns[fetched] : 0;
     return call % 2 || call == tli_search_end_call(p) ? 0 : p->graph->nodes[call / 2].fwd_cost;
 }
 

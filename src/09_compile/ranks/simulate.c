@@ -112,9 +112,9 @@ static tl_result tli_begin_copy(const tli_ranks_time *t, tli_clock *clock, const
     const tl_graph *graph = clock->rank->compiled.graph;
     const tl_device *device = t->desc->device;
     int32_t tensor = graph->nodes[step->node].first_output + step->output;
-    uint64_t ns = 0;
-    if (device && device->link_bytes_per_second &&
-        (!tli_find_time(graph->outputs[tensor].bytes, device->link_bytes_per_second, &ns) ||
+    uint64_t ns = 0, rate = tli_copy_rate(device, step->kind == TL_STEP_FETCH);
+    if (rate &&
+        (!tli_find_time(graph->outputs[tensor].bytes, rate, &ns) ||
          !tli_add_u64(ns, device->link_latency_ns, &ns))) return TL_ERROR_OVERFLOW;
     return tli_clock_copy(&clock->copies, &clock->now, step->kind == TL_STEP_FETCH, ns,
                           &clock->ready[(size_t)step->slot * (size_t)graph->tensor_count + (size_t)tensor])

@@ -21,7 +21,8 @@ static void tli_init_submits(tl_run *run) {
     submits->limit_ns = run->desc.submit_ns ? run->desc.submit_ns : TLI_SUBMIT_NS;
     if (!tli_costs_are_ns(&run->desc) || !run->limits.in_order) submits->limit_ns = UINT64_MAX;
     if (!device) return;
-    submits->link_rate = device->link_bytes_per_second;
+    submits->link_rates[0] = tli_copy_rate(device, 0);
+    submits->link_rates[1] = tli_copy_rate(device, 1);
     submits->codec_rate = device->codec_bytes_per_second;
 }
 
@@ -54,7 +55,7 @@ static tl_result tli_enqueue_call(tl_run *run) {
 // A copy to or from the host, or a conversion, of a tensor.
 static tl_result tli_enqueue_memory_step(tl_run *run, tl_step_kind kind, uint64_t bytes) {
     int copies = kind == TL_STEP_SPILL || kind == TL_STEP_FETCH;
-    uint64_t rate = copies ? run->submits.link_rate
+    uint64_t rate = copies ? run->submits.link_rates[kind == TL_STEP_FETCH]
                   : kind == TL_STEP_COMPRESS || kind == TL_STEP_EXPAND ? run->submits.codec_rate : 0;
     uint64_t ns = 0;
     if (rate && !tli_find_time(bytes, rate, &ns)) ns = UINT64_MAX;
