@@ -670,6 +670,8 @@ static void flushes_stay_inside_of_what_an_allocator_gave(void **state) {
 
 static PFN_vkGetDeviceProcAddr next_device_proc;
 static PFN_vkCreateComputePipelines next_pipelines;
+static PFN_vkUpdateDescriptorSets next_update;
+static int sets_written;
 static VkPipelineCache cache_seen;
 static int pipelines_made;
 
@@ -681,11 +683,23 @@ static VKAPI_ATTR VkResult VKAPI_CALL see_pipelines(VkDevice device, VkPipelineC
     return next_pipelines(device, cache, count, infos, callbacks, pipelines);
 }
 
+static VKAPI_ATTR void VKAPI_CALL see_updates(VkDevice device, uint32_t count, const VkWriteDescriptorSet *writes, uint32_t copy_count,
+                                              const VkCopyDescriptorSet *copies) {
+    sets_written++;
+    next_update(device, count, writes, copy_count, copies);
+}
+
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL see_device_proc(VkDevice device, const char *name) {
     PFN_vkVoidFunction found = next_device_proc(device, name);
-    if (strcmp(name, "vkCreateComputePipelines")) return found;
-    next_pipelines = (PFN_vkCreateComputePipelines)found;
-    return (PFN_vkVoidFunction)see_pipelines;
+    if (!strcmp(name, "vkCreateComputePipelines")) {
+        next_pipelines = (PFN_vkCreateComputePipelines)found;
+        return (PFN_vkVoidFunction)see_pipelines;
+    }
+    if (!strcmp(name, "vkUpdateDescriptorSets")) {
+        next_update = (PFN_vkUpdateDescriptorSets)found;
+        return (PFN_vkVoidFunction)see_updates;
+    }
+    return found;
 }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL see_instance_proc(VkInstance instance, const char *name) {
@@ -795,30 +809,6 @@ static void a_set_of_places_is_a_set_of_bytes(void **state) {
 
 // -- descriptor sets that are kept --
 
-static PFN_vkGetDeviceProcAddr next_of_device;
-static PFN_vkUpdateDescriptorSets next_update;
-static int sets_written;
-
-static VKAPI_ATTR void VKAPI_CALL see_updates(VkDevice device, uint32_t count, const VkWriteDescriptorSet *writes, uint32_t copy_count,
-                                              const VkCopyDescriptorSet *copies) {
-    sets_written++;
-    next_update(device, count, writes, copy_count, copies);
-}
-
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL see_updates_of_device(VkDevice device, const char *name) {
-    PFN_vkVoidFunction found = next_of_device(device, name);
-    if (strcmp(name, "vkUpdateDescriptorSets")) return found;
-    next_update = (PFN_vkUpdateDescriptorSets)found;
-    return (PFN_vkVoidFunction)see_updates;
-}
-
-static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL see_updates_of_instance(VkInstance instance, const char *name) {
-    PFN_vkVoidFunction found = vkshim_get_instance_proc(instance, name);
-    if (strcmp(name, "vkGetDeviceProcAddr")) return found;
-    next_of_device = (PFN_vkGetDeviceProcAddr)found;
-    return (PFN_vkVoidFunction)see_updates_of_device;
-}
-
 enum { SUM_BYTES = 64, SUM_STRIDE = 256, SUMS = 300, SUMS_AGAIN = 40 };
 
 static tl_range sum_range(tl_range whole, int i) {
@@ -876,7 +866,8 @@ static void sets_are_kept_for_the_next_pass(void **state) {
     (void)state;
     if (!vkt_has_vulkan("sets_are_kept_for_the_next_pass")) skip();
     open_machine(&w, 0);
-    w.desc.device.get_instance_proc = see_updates_of_instance;
+    w.desc.device.get_instance_proc = see_instance_proc;
+    pipelines_made = 0;
     open_backend(&w);
     kernel = add_kernel(&w);
     to = claim_arena(&w);
