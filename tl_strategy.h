@@ -6365,6 +6365,10 @@ static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
     return !a || *product / a == b;
 }
 
+#ifndef TL_ONLY_TABLES
+static uint64_t tli_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b > 0); }
+#endif
+
 // Whether an enum, a flag or an index is in 0 .. count-1. int64_t holds every width and sign of
 // enum.
 static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }
@@ -12195,8 +12199,6 @@ TLI_IMPL tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const 
     layer = tli_start_layer(env, TLI_IN(ADD_TRANSPOSED_CONV2D), graph, desc, TLI_CONVOLUTION, &input, 1);
     return tli_add_convolution(&layer, &input, 1, output);
 }
-
-static uint64_t tli_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b > 0); }
 
 TLI_IMPL tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
                                tl_value input, tl_value *output) {

@@ -100,6 +100,10 @@ static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
     return !a || *product / a == b;
 }
 
+#ifndef TL_ONLY_TABLES
+static uint64_t tli_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b > 0); }
+#endif
+
 // Whether an enum, a flag or an index is in 0 .. count-1. int64_t holds every width and sign of
 // enum.
 static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }

@@ -370,8 +370,6 @@ TLI_IMPL tl_result tl_add_transposed_conv2d(tl_env *env, tl_graph *graph, const 
     return tli_add_convolution(&layer, &input, 1, output);
 }
 
-static uint64_t tli_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b > 0); }
-
 TLI_IMPL tl_result tl_add_pool(tl_env *env, tl_graph *graph, tl_pool kind, const tl_layer_desc *desc,
                                tl_value input, tl_value *output) {
     const uint32_t windows = TLI_FIELD_KERNEL | TLI_FIELD_STRIDE | TLI_FIELD_PADDING;
