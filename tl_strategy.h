@@ -4769,7 +4769,8 @@ typedef struct tl_measure_device_desc {
 // direction, is timed as well, with copies on the device in the place of kernels: copy_channels, and what a
 // wait for them costs, wait_latency_ns. Memory bytes/s count bytes read and bytes written. The link has a rate
 // each way and the longer latency of both; of the codecs the slowest is reported. Capacities and alignment are
-// those of the limits. A figure that cannot be measured, for lack of memory, of a host tier or of a kernel, stays 0.
+// those of the limits. A figure that cannot be measured, for lack of memory, of a host tier or of a kernel,
+// stays 0.
 // A precision counts as supported if its FLOP/s were measured; one below f32 only if it is not slower than f32.
 //
 //   desc     0 = all defaults
