@@ -1290,7 +1290,7 @@ static uint32_t storm_word(int i) { return 0x9E3779B9u * (uint32_t)(i + 1); }
 
 static void compaction_changes_no_byte(void **state) {
     static tl_range blocks[STORM];
-    int machine, drops, part, i, count = is_slow() ? STORM / 8 : is_thinned() ? STORM / 3 : STORM;
+    int machine, drops, part, i, count = is_thinned() ? STORM / 3 : STORM;
     uint64_t moved_in_all = 0;
     (void)state;
     if (!vkt_has_vulkan("compaction_changes_no_byte")) skip();
