@@ -129,7 +129,7 @@ static void test_least_is_that_of_any_steps(void **state) {
     (void)state;
     memset(&env, 0, sizeof env);
     open_backend(&of_backend, &cpu);
-    for (s = 0; s < (is_slow() ? 1 : 3 - is_thinned()); s++)
+    for (s = 0; s < (is_slow() ? 1 : 3); s++)
         for (kind = 0; kind < SHAPE_COUNT; kind++) {
             static const uint64_t steps[] = { 1, 30, 100000 };
             uint64_t least = 0;
@@ -387,7 +387,7 @@ static void test_tables_are_small(void **state) {
     (void)state;
     memset(&env, 0, sizeof env);
     open_backend(&of_backend, &cpu);
-    for (i = is_slow() ? 4 : is_thinned() ? 2 : 0; i < sizeof rows / sizeof *rows; i++) {
+    for (i = is_slow() ? 4 : 0; i < sizeof rows / sizeof *rows; i++) {
         tl_run_desc desc;
         started s;
         memset(&desc, 0, sizeof desc);

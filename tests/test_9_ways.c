@@ -228,7 +228,7 @@ static void compare_with_every_way(ways_case *c, ways_tally *t) {
 // Without a budget, then within two thirds and a half of what the way that is fastest takes.
 static void the_fastest_of_all_ways_is_taken(void **state) {
     ways_tally t;
-    int rounds = is_slow() ? 1 : scaled(20), round, part;
+    int rounds = is_slow() ? 1 : scaled(30), round, part;
     (void)state;
     memset(&t, 0, sizeof t);
     for (round = 0; round < rounds; round++) {
