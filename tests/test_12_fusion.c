@@ -535,6 +535,41 @@ static void blocks_suit_the_tensor_and_the_backend(void **state) {
 }
 
 // Costs of all calls of a fused graph.
+// Of the cost of a fused node, each block of each member is a part: no submit holds more than its limit.
+static void a_submit_holds_blocks_of_members(void **state) {
+    static bench e;
+    tl_graph graph = chain_of(4, 400, " takes_blocks");
+    tl_fusion_plan fusion = fusion_of(&graph, 128, 64, 1);
+    tl_device device;
+    tl_run_report report;
+    int32_t i, round;
+    uint64_t calls = 0;
+    (void)state;
+    memset(&device, 0, sizeof device);
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < fusion.graph.node_count; i++) {
+            tl_node *node = (tl_node *)(uintptr_t)&fusion.graph.nodes[i];
+            node->fwd_cost = node->takes_blocks && !node->is_input ? 1000 * calls : 0;
+        }
+        open_bench(&e, &graph, 0, 64);
+        e.desc.fusion = &fusion;
+        e.desc.inference = 1;
+        e.desc.device = &device;
+        e.desc.submit_ns = 1000;
+        init_bench(&e);
+        run_bench(&e, 0);
+        tl_measure_run(e.run, &report);
+        assert_int_equal(report.fused_count, 1);
+        assert_int_equal(report.longest_submit_ns, round ? 1000 : 0);
+        if (round) assert_true(e.spy.calls[SPY_SUBMIT] > (long)calls / 2);
+        calls = (uint64_t)e.blocks;
+        assert_true(calls >= 4 * 4);
+        close_bench(&e);
+    }
+    tl_free_fusion_plan(NULL, &fusion);
+    tl_free_graph(NULL, &graph);
+}
+
 static uint64_t sum_fused_costs(tl_fusion_desc desc, uint64_t call_cost, tl_fusion_plan *fusion) {
     uint64_t sum = 0;
     int32_t id;
@@ -1079,6 +1114,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(online_runs_are_fused_too),
         cmocka_unit_test(blocks_suit_the_tensor_and_the_backend),
         cmocka_unit_test(blocks_suit_what_calls_take),
+        cmocka_unit_test(a_submit_holds_blocks_of_members),
         cmocka_unit_test(calls_are_priced_as_they_are_made),
         cmocka_unit_test(what_calls_cost_decides),
         cmocka_unit_test(ranks_of_fused_graphs_have_the_bits_of_one_process),
