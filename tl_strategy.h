@@ -694,6 +694,17 @@ extern "C" {
 // the saved state, or one backward call. A layer chain is the graph whose node i
 // reads node i-1.
 //
+// Weights that the graph owns are states (tl_add_state): nodes that make nothing in a pass. A state is resident
+// throughout, as a graph input is, and its backward is its update:
+//
+//     state 1 w adamw w=400 m=400,400 upd=9        F 2: reads x and w         1.0 w
+//     node  2 y matmul .. in=0,1                   B 2: adds to the gradient  1.1, 1.2 moments
+//                                                  B 1: updates 1.0 and 1.1, 1.2, frees the gradient
+//
+// So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to the
+// update, and backwards in reverse listing order place the updates: a state above its first reader is updated
+// as soon as its gradient is complete, states above all other nodes are updated when every gradient is.
+//
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
 // lower bound on the memory of any plan. tl_plan_fusion replaces each chain of elementwise nodes by
@@ -725,6 +736,15 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
+// id, name, what changes its content
+#define TL_STATES(X) \
+    X(TL_STATE_NONE,      "none",    "the node is no state")                                              \
+    X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
+    X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
+    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them")
+
+typedef enum tl_state_kind { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state_kind;
+
 #define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
 #define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
@@ -754,7 +774,22 @@ typedef struct tl_node_desc {
     int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
+    tl_state_kind state;            // 0 = no state; tl_add_state sets it
 } tl_node_desc;
+
+// A state to add: a weight with what belongs to it. Zero is the default everywhere.
+typedef struct tl_state_desc {
+    const char     *name;           // 0 = "n<id>"
+    const char     *op;             // of its update, as "adamw"; 0 = "state". Not "input"
+    uint64_t        bytes;          // of the weight, and of its gradient
+    const uint64_t *moment_bytes;   // [moment_count] what the optimizer keeps of it; read during the call only
+    int32_t         moment_count;   // of a trained state
+    tl_state_kind   kind;           // 0 = trained
+    uint64_t        update_cost;    // of one update
+    uint64_t        update_work_bytes;  // scratch during the update
+    const char     *unit;           // as in tl_node_desc
+    int32_t         layer;          // as in tl_node_desc
+} tl_state_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
 typedef struct tl_node {
@@ -763,8 +798,8 @@ typedef struct tl_node {
     int32_t  first_output, output_count;  // into tl_graph.outputs
     int32_t  inplace;               // input index, -1 = none
     int32_t  layer;                 // layer number, -1 = none
-    uint8_t  is_input;              // 1 = a graph input
-    uint8_t  has_grad;              // 1 = it has a backward
+    uint8_t  is_input;              // 1 = a graph input or a state: resident throughout, no forward
+    uint8_t  has_grad;              // 1 = it has a backward; of a state that is its update
     uint8_t  keep, fixed;           // as in tl_node_desc
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
@@ -772,6 +807,7 @@ typedef struct tl_node {
     uint8_t once;                   // its forward has an effect and never runs again in a pass
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
+    uint8_t state;                  // tl_state_kind; outputs of a state: the weight, then its moments
 } tl_node;
 
 typedef struct tl_node_input {
@@ -834,6 +870,17 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 // Cost:    amortised O(inputs + outputs + length of the names).
 // Threads: one graph per thread while it is built; a finished graph may be read by many.
 TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id);
+
+// Add a state at the end: a node with the weight as output 0 and its moments as the outputs behind it. Nodes
+// below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by the
+// update alone. There is a gradient of the weight where a node with a backward reads it; each such backward
+// adds to it. No forward that reads the weight runs behind its update in a pass.
+//
+//   desc     not changed; its arrays and texts are copied
+//   weight   may be NULL; receives output 0 of the new node
+//
+// Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
+TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
 
 // Add a view: a second name of a tensor (a reshape, a transpose), without bytes and without a node
 // of its own. tl_find_tensor resolves the name of a view to the tensor that holds the bytes, also
@@ -6797,7 +6844,8 @@ static size_t tli_finish(tli_writer *w) {
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
-    X(COMPILE_PARALLEL, "tl_compile_parallel")
+    X(COMPILE_PARALLEL, "tl_compile_parallel") \
+    X(ADD_STATE, "tl_add_state")
 
 // -- errors: rules --
 //
@@ -7056,7 +7104,20 @@ static size_t tli_finish(tli_writer *w) {
     X(END_MUST_BE_THE_LAST_LINE, "nothing may follow the line that starts with end", "line") \
     X(END_MUST_BE_THE_NUMBER_OF_NODES, "must be followed by the number of the nodes above", "line") \
     X(END_MUST_HAVE_A_LINE_END, "the text was cut: the last line has no line end", "line") \
-    X(TEXT_ENDS_BEFORE_ITS_END, "text: was cut: a tlg 2 ends with a line end and the number of nodes", "line")
+    X(TEXT_ENDS_BEFORE_ITS_END, "text: was cut: a tlg 2 ends with a line end and the number of nodes", "line") \
+    X(INPUTS_MOMENTS_ARE_READ_BY_THE_UPDATE, \
+      "in: moments of a state are read by its update alone", "node, line") \
+    X(STATE_UPDATE_NEEDS_ITS_OUTPUTS, \
+      "needs: the update of a state reads the weight and all moments", "node, line") \
+    X(STATE_KIND_THERE_IS_NO_SUCH, "state: there is no such kind", "node, line") \
+    X(STATE_OP_MUST_NOT_BE_INPUT, "op: that of a state is its update, not input", "node, line") \
+    X(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED, \
+      "grad: a state has an update exactly where it is trained", "node, line") \
+    X(STATE_MOMENTS_ARE_OF_TRAINED_ONES, "m: a state that is not trained has no moments", "node, line") \
+    X(STATE_IS_FIXED_AND_NO_RESULT, \
+      "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
+    X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
+    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -7269,7 +7330,10 @@ static size_t tli_finish(tli_writer *w) {
     X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
     X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
     X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node") \
-    X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "")
+    X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "") \
+    X(READS_STATE_AFTER_ITS_UPDATE, "reads state %n, which was updated in this pass", "step, tensor") \
+    X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
+      "graph inputs take no steps, and states their update alone", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -7308,7 +7372,9 @@ static size_t tli_finish(tli_writer *w) {
     X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
     X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
     X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
-    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "")
+    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "") \
+    X(CHAIN_STATES_ARE_UPDATED_BEHIND_THEIR_READERS, \
+      "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -10586,6 +10652,18 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
+// The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
+// its moments.
+static int32_t tli_gradient_end(const tl_node *node) {
+    return node->first_output + (node->state ? 1 : node->output_count);
+}
+
+// Whether backwards sum a gradient of a tensor.
+static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
+    const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
+    return node->has_grad && tensor < tli_gradient_end(node);
+}
+
 // -- rules of a node --
 //
 // Each function that returns a rule returns the broken one, or TLI_NO_RULE.
@@ -10679,11 +10757,14 @@ static tli_rule tli_check_tensors(const tl_graph *graph, int32_t id) {
         if (input->tensor < 0 || input->tensor >= node->first_output)
             return TLI_RULE(INPUTS_EACH_MUST_BE_MADE_BY_NODE_ABOVE);
         if (input->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
+        if (graph->nodes[graph->outputs[input->tensor].node].state && graph->outputs[input->tensor].output)
+            return TLI_RULE(INPUTS_MOMENTS_ARE_READ_BY_THE_UPDATE);
     }
     for (k = 0; k < node->output_count; k++) {
         const tl_node_output *output = &graph->outputs[node->first_output + k];
         if (output->node != id || output->output != k) return TLI_RULE(OUTPUTS_EACH_MUST_KNOW_ITS_NODE);
         if (output->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
+        if (node->state == TL_STATE_TRAINED && !output->needed) return TLI_RULE(STATE_UPDATE_NEEDS_ITS_OUTPUTS);
     }
     return TLI_NO_RULE;
 }
@@ -10706,18 +10787,27 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
-    if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
+    if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
+    if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
     if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (node->is_input) {
-        if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
+        if (!node->state && node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
         if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
         if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
         if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
         if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
+    }
+    if (node->state) {
+        if (tli_same_text(tl_name_op(graph, id), "input")) return TLI_RULE(STATE_OP_MUST_NOT_BE_INPUT);
+        if (node->has_grad != (node->state == TL_STATE_TRAINED))
+            return TLI_RULE(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED);
+        if (node->output_count > 1 && node->state != TL_STATE_TRAINED)
+            return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
+        if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
     }
     if (!node->has_grad) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
@@ -11084,6 +11174,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
+    if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
     return TLI_NO_RULE;
 }
 
@@ -11116,6 +11207,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->takes_blocks = node->takes_blocks;
     desc->dynamic = node->dynamic;
     desc->once = node->once;
+    desc->state = (tl_state_kind)node->state;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -11149,8 +11241,9 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->output_count = desc->output_count;
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
-    node->is_input = (uint8_t)tli_same_text(op, "input");
-    node->has_grad = (uint8_t)(!node->is_input && !desc->no_grad);
+    node->state = (uint8_t)desc->state;
+    node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
+    node->has_grad = (uint8_t)(node->is_input ? desc->state == TL_STATE_TRAINED : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
@@ -11170,7 +11263,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
         output->node = id;
         output->output = k;
         output->bytes = desc->output_bytes[k];
-        output->needed = 0;
+        output->needed = node->state == TL_STATE_TRAINED;
     }
 }
 
@@ -11228,6 +11321,52 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
     TL_ASSERT(graph && desc);
     result = tli_add_node(&rules, graph, desc);
     if (id) *id = result ? 0 : graph->node_count - 1;
+    return result;
+}
+
+// The node that a state is. bytes: [1 + moments] room for those of its outputs.
+static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
+    tl_node_desc node;
+    tli_zero(&node, sizeof node);
+    bytes[0] = desc->bytes;
+    tli_copy(bytes + 1, desc->moment_bytes, (size_t)desc->moment_count * sizeof *bytes);
+    node.name = desc->name;
+    node.op = desc->op ? desc->op : "state";
+    node.unit = desc->unit;
+    node.layer = desc->layer;
+    node.output_bytes = bytes;
+    node.output_count = 1 + desc->moment_count;
+    node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
+    node.bwd_cost = desc->update_cost;
+    node.bwork_bytes = desc->update_work_bytes;
+    node.fixed = 1;
+    return node;
+}
+
+static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl_state_desc *desc) {
+    uint64_t *bytes = NULL;
+    tl_node_desc node;
+    tl_result result;
+    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 1 ||
+        (desc->moment_count && !desc->moment_bytes))
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 1 + (uint64_t)desc->moment_count, sizeof *bytes);
+    if (!bytes)
+        return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    node = tli_describe_state(desc, bytes);
+    result = tli_add_node(rules, graph, &node);
+    tli_release(rules->env, bytes);
+    return result;
+}
+
+TLI_IMPL tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight) {
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_STATE));
+    tl_result result;
+    TL_ASSERT(graph && desc);
+    if (weight) tli_zero(weight, sizeof *weight);
+    result = tli_add_state(&rules, graph, desc);
+    if (weight && !result) weight->node = graph->node_count - 1;
     return result;
 }
 
@@ -11434,6 +11573,30 @@ static void tli_put_tensors(tli_writer *w, const tl_graph *graph, const tl_node 
     }
 }
 
+static void tli_put_place(tli_writer *w, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
+    if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
+}
+
+static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    tli_put(w, "state "); tli_put_i64(w, id);
+    tli_put(w, " "); tli_put(w, tl_name_node(graph, id));
+    tli_put(w, " "); tli_put(w, tl_name_op(graph, id));
+    for (k = 0; k < node->output_count; k++) {
+        tli_put(w, k > 1 ? "," : k ? " m=" : " w=");
+        tli_put_u64(w, graph->outputs[node->first_output + k].bytes);
+    }
+    tli_put_attribute(w, " upd=", node->bwd_cost);
+    tli_put_attribute(w, " uwork=", node->bwork_bytes);
+    tli_put_place(w, graph, id);
+    if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
+    if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
+    tli_put(w, "\n");
+}
+
 static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     tli_put(w, "node "); tli_put_i64(w, id);
@@ -11448,8 +11611,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
-    if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
-    if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
+    tli_put_place(w, graph, id);
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
     if (node->once) tli_put(w, " once");
@@ -11465,7 +11627,8 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
     TL_ASSERT(graph);
     tli_put(&w, "tlg 2\n");
     if (graph->batch) { tli_put(&w, "batch "); tli_put_u64(&w, graph->batch); tli_put(&w, "\n"); }
-    for (i = 0; i < graph->node_count; i++) tli_put_node(&w, graph, i);
+    for (i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].state) tli_put_state(&w, graph, i); else tli_put_node(&w, graph, i);
     tli_put(&w, "end ");
     tli_put_i64(&w, graph->node_count);
     tli_put(&w, "\n");
@@ -11479,14 +11642,27 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
-    TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE,
-    TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC,
-    TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
+    TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
+    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
+    TLI_TLG_STAT, TLI_TLG_COUNT
 };
 
-static const char *const tli_tlg_keys[] = {
-    "fwd", "bwd", "saved", "fwork", "bwork", "swork", "param", "out", "needs", "in", "inplace", "layer", "unit",
-    "grad", "keep", "once", "dynamic", "takes_blocks", "fixed"
+enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
+
+typedef struct tli_tlg_key { const char *key; int lines; } tli_tlg_key;
+
+// In which lines an attribute may stand, and in which it must.
+static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
+    { "fwd", TLI_OF_NODE | TLI_NODE_MUST }, { "bwd", TLI_OF_NODE | TLI_NODE_MUST }, { "saved", TLI_OF_NODE },
+    { "fwork", TLI_OF_NODE }, { "bwork", TLI_OF_NODE }, { "swork", TLI_OF_NODE }, { "param", TLI_OF_NODE },
+    { "w", TLI_OF_STATE | TLI_STATE_MUST }, { "upd", TLI_OF_STATE }, { "uwork", TLI_OF_STATE },
+    { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
+    { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
+    { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
+    { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
+    { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
+    { "stat", TLI_OF_STATE }
 };
 
 typedef struct tli_tlg {
@@ -11497,6 +11673,7 @@ typedef struct tli_tlg {
     tli_word   values[TLI_TLG_COUNT];  // attributes of the current line; text NULL = not given
     tl_tensor *inputs;                 // inputs of the current line
     uint64_t  *bytes;                  // bytes of its outputs
+    uint64_t   weight_bytes;           // of the state of the current line
     char      *text;                   // its name, op, unit and needs, each ended by 0
     int32_t    input_capacity, bytes_capacity, text_capacity;
 } tli_tlg;
@@ -11515,7 +11692,7 @@ static tl_result tli_fail_word(const tli_tlg *t, tli_word word, tli_rule rule) {
 
 static tl_result tli_fail_key(const tli_tlg *t, int32_t key, tli_rule rule) {
     tli_word word;
-    word.text = tli_tlg_keys[key]; word.length = tli_text_length(word.text);
+    word.text = tli_tlg_keys[key].key; word.length = tli_text_length(word.text);
     return tli_fail_word(t, word, rule);
 }
 
@@ -11536,21 +11713,28 @@ static int32_t tli_find_control(const char *text, size_t length) {
     return 0;
 }
 
-static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r) {
+// The attribute of a name; TLI_TLG_COUNT = there is no such one in these lines.
+static int32_t tli_find_attribute(tli_word key, int lines) {
+    int32_t k = 0;
+    while (k < TLI_TLG_COUNT && !(tli_tlg_keys[k].lines & lines && tli_word_is(key, tli_tlg_keys[k].key))) k++;
+    return k;
+}
+
+static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r, int is_state) {
     tli_word word, key, value;
     int32_t k;
     tli_zero(t->values, sizeof t->values);
     while (tli_next_word(r, &word)) {
         int has_value = tli_cut_word(word, &key, &value);
-        if (!tli_parse_name(tli_tlg_keys, TLI_TLG_COUNT, key.text, key.length, &k))
-            return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
+        k = tli_find_attribute(key, is_state ? TLI_OF_STATE : TLI_OF_NODE);
+        if (k == TLI_TLG_COUNT) return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
         if (t->values[k].text) return tli_fail_key(t, k, TLI_RULE(IS_GIVEN_TWICE));
         if (has_value != (k < TLI_TLG_KEEP))
             return tli_fail_key(t, k, has_value ? TLI_RULE(TAKES_NO_VALUE) : TLI_RULE(NEEDS_VALUE));
         t->values[k] = value;
     }
     for (k = 0; k < TLI_TLG_COUNT; k++)
-        if (!t->values[k].text && (k <= TLI_TLG_BWD || (k >= TLI_TLG_OUT && k <= TLI_TLG_IN)))
+        if (!t->values[k].text && tli_tlg_keys[k].lines & (is_state ? TLI_STATE_MUST : TLI_NODE_MUST))
             return tli_fail_key(t, k, TLI_RULE(IS_MISSING));
     return TL_OK;
 }
@@ -11561,7 +11745,8 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     numbers[TLI_TLG_FWD] = &desc->fwd_cost;      numbers[TLI_TLG_BWD] = &desc->bwd_cost;
     numbers[TLI_TLG_SAVED] = &desc->saved_bytes; numbers[TLI_TLG_FWORK] = &desc->fwork_bytes;
     numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_SWORK] = &desc->swork_bytes;
-    numbers[TLI_TLG_PARAM] = &desc->param_bytes;
+    numbers[TLI_TLG_PARAM] = &desc->param_bytes; numbers[TLI_TLG_WEIGHT] = &t->weight_bytes;
+    numbers[TLI_TLG_UPD] = &desc->bwd_cost;      numbers[TLI_TLG_UWORK] = &desc->bwork_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
@@ -11605,26 +11790,46 @@ static int32_t tli_count_items(tli_word list) {
     return count;
 }
 
-static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc) {
-    tli_word out = t->values[TLI_TLG_OUT], in = t->values[TLI_TLG_IN];
-    void *bytes = t->bytes, *inputs = t->inputs;
+// Read a list of numbers of 64 bits to the bytes of outputs from `first` on.
+static tl_result tli_read_bytes(tli_tlg *t, int32_t key, int32_t first, int32_t count) {
+    tli_word list = t->values[key];
     int32_t k;
+    for (k = first; k < first + count; k++)
+        if (!tli_read_u64(tli_next_item(&list), &t->bytes[k]))
+            return tli_fail_key(t, key, TLI_RULE(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS));
+    return TL_OK;
+}
+
+static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
+    tli_word in = t->values[TLI_TLG_IN], moments = t->values[TLI_TLG_MOMENTS];
+    void *bytes = t->bytes, *inputs = t->inputs;
+    int32_t k, moment_count = moments.text ? tli_count_items(moments) : 0;
     int ok;
-    desc->output_count = tli_count_items(out);
-    desc->input_count = tli_word_is(in, "-") ? 0 : tli_count_items(in);
+    tl_result result;
+    desc->output_count = is_state ? 1 + moment_count : tli_count_items(t->values[TLI_TLG_OUT]);
+    desc->input_count = is_state || tli_word_is(in, "-") ? 0 : tli_count_items(in);
     ok = tli_grow(t->rules.env, &bytes, &t->bytes_capacity, 0, desc->output_count, sizeof *t->bytes) &&
          tli_grow(t->rules.env, &inputs, &t->input_capacity, 0, desc->input_count, sizeof *t->inputs);
     desc->output_bytes = t->bytes = (uint64_t *)bytes;
     desc->inputs = t->inputs = (tl_tensor *)inputs;
     if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
-    for (k = 0; k < desc->output_count; k++)
-        if (!tli_read_u64(tli_next_item(&out), &t->bytes[k]))
-            return tli_fail_key(t, TLI_TLG_OUT, TLI_RULE(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS));
-    for (k = 0; k < desc->input_count; k++) {
+    if (is_state) t->bytes[0] = t->weight_bytes;
+    result = is_state ? tli_read_bytes(t, TLI_TLG_MOMENTS, 1, moment_count)
+                      : tli_read_bytes(t, TLI_TLG_OUT, 0, desc->output_count);
+    for (k = 0; k < desc->input_count && !result; k++) {
         tli_word item = tli_next_item(&in);
         if (!tli_read_tensor(item.text, item.length, &t->inputs[k]))
-            return tli_fail_key(t, TLI_TLG_IN, TLI_RULE(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1));
+            result = tli_fail_key(t, TLI_TLG_IN, TLI_RULE(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1));
     }
+    return result;
+}
+
+// What the attributes say about a state.
+static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
+    int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
+    if (frozen && statistic) return tli_fail_key(t, TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : TL_STATE_TRAINED;
+    desc->fixed = 1;
     return TL_OK;
 }
 
@@ -11637,7 +11842,8 @@ static const char *tli_keep_word(char **at, tli_word word) {
     return text;
 }
 
-static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
+// Read the rest of the line of a node, or of a state.
+static tl_result tli_read_node(tli_tlg *t, tli_reader *r, int is_state) {
     tl_node_desc desc;
     tli_word id, name, op, unit, needs;
     void *text = t->text;
@@ -11650,9 +11856,10 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     if (!tli_next_word(r, &name) || !tli_next_word(r, &op))
         return tli_fail_read(t, TLI_RULE(NODE_NAME_AND_OP_MUST_FOLLOW_ID));
     tli_zero(&desc, sizeof desc);
-    result = tli_read_attributes(t, r);
+    result = tli_read_attributes(t, r, is_state);
     if (!result) result = tli_read_numbers(t, &desc);
-    if (!result) result = tli_read_lists(t, &desc);
+    if (!result) result = tli_read_lists(t, &desc, is_state);
+    if (!result && is_state) result = tli_read_state(t, &desc);
     if (result) return result;
     unit = t->values[TLI_TLG_UNIT];
     needs = t->values[TLI_TLG_NEEDS];
@@ -11664,7 +11871,7 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     desc.name = tli_keep_word(&at, name);
     desc.op = tli_keep_word(&at, op);
     desc.unit = tli_keep_word(&at, unit);
-    desc.needs = tli_keep_word(&at, needs);
+    desc.needs = is_state ? NULL : tli_keep_word(&at, needs);
     return tli_add_node(&t->rules, t->graph, &desc);
 }
 
@@ -11693,7 +11900,8 @@ static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
         return TL_OK;
     }
     if (t->has_ended) return tli_fail_word(t, first, TLI_RULE(END_MUST_BE_THE_LAST_LINE));
-    if (tli_word_is(first, "node")) return tli_read_node(t, r);
+    if (tli_word_is(first, "node")) return tli_read_node(t, r, 0);
+    if (t->version > 1 && tli_word_is(first, "state")) return tli_read_node(t, r, 1);
     if (t->version > 1 && tli_word_is(first, "end")) return tli_read_end(t, r, first);
     if (!tli_word_is(first, "batch"))
         return tli_fail_word(t, first, TLI_RULE(LINE_MUST_START_WITH_NODE_OR_BATCH));
@@ -11710,7 +11918,7 @@ static int32_t tli_find_line(const char *text, size_t length, int64_t node) {
     tli_reader r = tli_reader_of(text, length);
     tli_word word;
     while (node >= 0 && tli_next_line(&r))
-        if (tli_next_word(&r, &word) && tli_word_is(word, "node")) node--;
+        if (tli_next_word(&r, &word) && (tli_word_is(word, "node") || tli_word_is(word, "state"))) node--;
     return r.line;
 }
 
@@ -12747,10 +12955,6 @@ static int32_t tli_backward_call(const tl_graph *graph, int32_t node) {
 
 static int32_t tli_larger_i32(int32_t a, int32_t b) { return a > b ? a : b; }
 
-static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
-    return graph->nodes[graph->outputs[tensor].node].has_grad;
-}
-
 // Number the ops in order of first appearance; returns how many there are.
 static int32_t tli_count_ops(tli_census *c) {
     const tl_graph *graph = c->graph;
@@ -12793,11 +12997,10 @@ static uint64_t tli_find_keep_all_peak(tli_census *c) {
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
         int32_t back = tli_backward_call(graph, i);
-        if (node->is_input) continue;
         for (k = node->first_output; k < node->first_output + node->output_count; k++) {
-            c->grows[i] += graph->outputs[k].bytes;
-            if (!node->keep) c->shrinks[c->last_uses[k]] += graph->outputs[k].bytes;
-            if (!node->has_grad) continue;
+            if (!node->is_input) c->grows[i] += graph->outputs[k].bytes;
+            if (!node->is_input && !node->keep) c->shrinks[c->last_uses[k]] += graph->outputs[k].bytes;
+            if (!tli_gets_gradient(graph, k)) continue;
             c->grows[c->first_grads[k]] += graph->outputs[k].bytes;
             c->shrinks[back] += graph->outputs[k].bytes;
         }
@@ -12823,19 +13026,20 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
     uint64_t inputs = 0, outputs = 0, kept = 0, gradients = 0;
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+        if (node->state && !tli_gets_gradient(graph, k)) continue;
         outputs += graph->outputs[k].bytes;
-        if (graph->outputs[k].needed) kept += graph->outputs[k].bytes;
+        if (!node->state && graph->outputs[k].needed) kept += graph->outputs[k].bytes;
     }
     for (k = node->first_input; k < node->first_input + node->input_count; k++) {
         int32_t tensor = graph->inputs[k].tensor;
         uint64_t bytes = graph->outputs[tensor].bytes;
-        if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
+        int is_input = graph->nodes[graph->outputs[tensor].node].is_input;
         if (c->marks[tensor] < 2 * id + 2) {  // 2 id + 2 = counted once, 2 id + 3 = also counted as needed
-            inputs += bytes;
+            if (!is_input) inputs += bytes;
             if (tli_gets_gradient(graph, tensor)) gradients += bytes;
             c->marks[tensor] = 2 * id + 2;
         }
-        if (graph->inputs[k].needed && c->marks[tensor] == 2 * id + 2) {
+        if (!is_input && graph->inputs[k].needed && c->marks[tensor] == 2 * id + 2) {
             kept += bytes;
             c->marks[tensor]++;
         }
@@ -12867,8 +13071,9 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
     tli_find_runs(c);
     s->floor_bytes = s->inference_floor_bytes = c->input_bytes;
     for (i = 0; i < graph->node_count; i++) {
-        if (graph->nodes[i].is_input) continue;
+        if (graph->nodes[i].is_input && !graph->nodes[i].has_grad) continue;
         tli_find_working_sets(c, i, &forward, &save, &backward);
+        if (graph->nodes[i].is_input) forward = 0;  // a state: its update alone
         if (c->levels[i] & 2)
             s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
         if (save) forward = save;  // FORWARD_SAVE makes the outputs, too: a plan needs no plain forward
@@ -17791,7 +17996,7 @@ static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
 static int tli_sim_tensor_holds(const tli_sim *sim, const tli_sim_tensor *t, int32_t tensor) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (t->state > TLI_PACKED || (t->state == TLI_LEAVING && !t->on_host)) return 0;
-    if (t->has_gradient && (sim->inference || !sim->graph->nodes[output->node].has_grad)) return 0;
+    if (t->has_gradient && (sim->inference || !tli_gets_gradient(sim->graph, tensor))) return 0;
     return t->state != TLI_PACKED || t->packed_bytes == tl_find_codec_bytes((tl_codec)t->codec, output->bytes);
 }
 
@@ -18301,6 +18506,12 @@ static int tli_sim_readable(const tli_sim *sim, int32_t tensor) {
     return sim->tensors[tensor].state == TLI_RESIDENT || sim->tensors[tensor].state == TLI_LEAVING;
 }
 
+// Whether a tensor is of a state whose update has run.
+static int tli_sim_is_updated(const tli_sim *sim, int32_t tensor) {
+    int32_t maker = sim->graph->outputs[tensor].node;
+    return sim->graph->nodes[maker].state && sim->nodes[maker].done;
+}
+
 static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t from, i, reads = 0;
@@ -18322,9 +18533,12 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     *missing = 0;
     if (node->once && sim->nodes[sim->step->node].ran)
         return tli_sim_broken(sim, TLI_RULE(MAY_RUN_ONCE_ONLY));
-    for (i = 0; i < node->input_count; i++)
+    for (i = 0; i < node->input_count; i++) {
         if (!tli_sim_readable(sim, inputs[i].tensor))
             return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_IS_NOT_RESIDENT), inputs[i].tensor);
+        if (tli_sim_is_updated(sim, inputs[i].tensor))
+            return tli_sim_broken_tensor(sim, TLI_RULE(READS_STATE_AFTER_ITS_UPDATE), inputs[i].tensor);
+    }
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         if (sim->tensors[i].state == TLI_COMING)
             return tli_sim_broken_tensor(sim, TLI_RULE(OUTPUT_IS_BEING_FETCHED), i);
@@ -18433,8 +18647,9 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
     if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
     if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
-    if (!sim->nodes[id].ran && !sim->nodes[id].enters) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
-    if (!sim->any_order && id != sim->next_backward[sim->slot])
+    if (!sim->nodes[id].ran && !sim->nodes[id].enters && !node->is_input)
+        return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
+    if (!sim->any_order && !node->state && id != sim->next_backward[sim->slot])
         return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT),
                                    sim->next_backward[sim->slot]);
     if (sim->nodes[id].waits_for)
@@ -18455,7 +18670,7 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 // Make a gradient, unless there is one. adds: 1 = the backward adds to it then.
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
-    if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (!tli_gets_gradient(sim->graph, tensor)) return TL_OK;
     if (sim->tensors[tensor].has_gradient == TLI_SUMMED)
         return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (sim->tensors[tensor].has_gradient) {
@@ -18476,7 +18691,7 @@ static void tli_sim_read_backward(const tli_sim *sim, int32_t id) {
         if (graph->inputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         if (graph->outputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, i, 1);
-        tli_ledger_move(sim, TL_USE_GRADIENT, i, 1);
+        if (tli_gets_gradient(graph, i)) tli_ledger_move(sim, TL_USE_GRADIENT, i, 1);
     }
     tli_ledger_move(sim, TL_USE_SAVED, id, 1);
 }
@@ -18487,6 +18702,7 @@ static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (!sim->tensors[i].has_gradient) continue;  // a moment
         tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
         sim->tensors[i].has_gradient = 0;
     }
@@ -18512,6 +18728,12 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
     return TL_OK;
 }
 
+// Whether the backward of a node has its place in the order of backwards. An update has none: it touches its own
+// state alone, so its place changes no sum.
+static int tli_sim_is_ordered(const tl_graph *graph, int32_t id) {
+    return graph->nodes[id].has_grad && !graph->nodes[id].state;
+}
+
 // Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
 // where a gradient is allocated only if no other backward has done so. Then it frees bwork, and what
 // tli_sim_end_backward says.
@@ -18532,7 +18754,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     if (sim->step->begins) tli_sim_begin_call(sim, id, TLI_BEGUN_BACKWARD);
     else tli_sim_end_backward(sim, id);
     sim->nodes[id].done = 1;
-    while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
+    while (*next >= 0 && (sim->nodes[*next].done || !tli_sim_is_ordered(graph, *next))) --*next;
     sim->report.backward_count++;
     TLI_INVARIANT(*next < 0 || !sim->nodes[*next].done);
     return TL_OK;
@@ -18736,7 +18958,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
-    if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
+    if (graph->nodes[step->node].is_input && (step->kind != TL_STEP_BACKWARD || !graph->nodes[step->node].state))
+        return tli_sim_broken(sim, TLI_RULE(INPUTS_TAKE_NO_STEPS_BUT_UPDATES));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
             return tli_sim_broken(sim, TLI_RULE(ACTS_ON_NODE_OUTPUT));
@@ -18940,7 +19163,7 @@ static uint64_t tli_sim_read_graph(tli_sim *sim) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         cost += node->fwd_cost + (!sim->inference && node->has_grad ? node->bwd_cost : 0);
-        if (node->has_grad) sim->next_backward[sim->slot] = id;
+        if (tli_sim_is_ordered(graph, id)) sim->next_backward[sim->slot] = id;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             tli_sim_node *maker = &sim->nodes[graph->outputs[graph->inputs[i].tensor].node];
             maker->is_read = 1;
@@ -22342,7 +22565,7 @@ static int tli_is_trained(const tli_code *c, const tl_node *node) {
 }
 
 static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
-    return graph->nodes[graph->outputs[graph->inputs[node->first_input + i].tensor].node].has_grad;
+    return tli_gets_gradient(graph, graph->inputs[node->first_input + i].tensor);
 }
 
 // Whether a node has operand i of a part.
@@ -24533,6 +24756,7 @@ typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 // A node that may run.
 typedef struct tli_exact_call {
     int32_t  node, turn;                // turn: position of its backward, -1 = none
+    int32_t  latest;                    // the last position at which the states that it reads are not updated
     tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
     tli_set  source;                    // the input that output 0 may overwrite; empty = none
     tli_set  spent;                     // item of a node that may run once only; empty = may run again
@@ -24698,7 +24922,7 @@ static void tli_exact_find_wanted(tli_exact *x) {
             if (grad && graph->outputs[i].needed) x->wanted[i] = 1;
             runs |= x->wanted[i];
         }
-        if (node->is_input || !runs) continue;
+        if (!runs || (node->is_input && !grad)) continue;  // a state has an update alone
         x->call_of[id] = 0;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             x->wanted[graph->inputs[i].tensor] = 1;
@@ -24778,6 +25002,18 @@ static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_e
     call->source_bytes = graph->outputs[from].bytes;
 }
 
+// The last position at which a node may run forward: the updates of the states that it reads, whose calls are read
+// before it, come later.
+static int32_t tli_exact_find_latest(const tli_exact *x, const tl_node *node) {
+    int32_t i, latest = INT32_MAX;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t maker = x->graph->outputs[x->graph->inputs[i].tensor].node;
+        int32_t turn = x->graph->nodes[maker].state && x->call_of[maker] >= 0 ? x->calls[x->call_of[maker]].turn : -1;
+        if (turn >= 0 && turn < latest) latest = turn;
+    }
+    return latest;
+}
+
 static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     const tl_graph *graph = x->graph;
     const tl_node *node = &graph->nodes[id];
@@ -24785,6 +25021,7 @@ static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     int32_t i, item = x->saved_of[id];
     call->node = id;
     call->turn = -1;
+    call->latest = tli_exact_find_latest(x, node);
     call->fwd_cost = node->fwd_cost;
     call->fwork_bytes = node->fwork_bytes;
     call->swork_bytes = node->swork_bytes;
@@ -24832,18 +25069,18 @@ static void tli_exact_add_gradients(tli_exact *x) {
         const tl_node *node = &graph->nodes[x->calls[p->call].node];
         p->between_bytes = alive;
         if (k == x->position_count - 1) break;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        for (i = node->first_output; i < tli_gradient_end(node); i++) {
             if (!x->wanted[i]) alive += graph->outputs[i].bytes;
             x->wanted[i] = 1;
         }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (x->wanted[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (x->wanted[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             x->wanted[tensor] = 1;
             alive += graph->outputs[tensor].bytes;
         }
         p->during_bytes = alive + node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             alive -= graph->outputs[i].bytes;
     }
     TLI_INVARIANT(alive == x->pinned_bytes);
@@ -24878,7 +25115,7 @@ static void tli_exact_read_positions(tli_exact *x) {
         int32_t saved = x->saved_of[x->calls[p->call].node];
         p->reads = tli_exact_items_read(x, node, 1);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (graph->outputs[i].needed)
+            if (graph->outputs[i].needed && x->item_of[i] >= 0)
                 p->reads = tli_set_join(p->reads, tli_set_of(x->item_of[i]));
         if (saved >= 0) p->reads = tli_set_join(p->reads, tli_set_of(saved));
         p->bwd_cost = node->bwd_cost;
@@ -25196,6 +25433,7 @@ static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
     tl_step_kind kind;
+    if (x->position > call->latest) return;
     before = tli_set_join(before, call->spent);
     if (!tli_set_is_within(call->spent, x->given)) return;
     if (saves)  // `before` still has the saved item, so its bytes count during the call
@@ -25862,9 +26100,10 @@ static void tli_bound_scale_costs(tli_bound *model) {
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {  // fits 64 bits: tl_check_graph
         const tl_node *node = &graph->nodes[id];
-        if (node->is_input || model->runs_by[id] == INT32_MAX) continue;
-        model->base_cost += node->fwd_cost;
+        if (model->runs_by[id] == INT32_MAX) continue;
         if (model->runs_by[id] < model->order_count && node->has_grad) model->base_cost += node->bwd_cost;
+        if (node->is_input) continue;
+        model->base_cost += node->fwd_cost;
         sum += node->fwd_cost;
         model->cost_step = tli_bound_gcd(model->cost_step, node->fwd_cost);
     }
@@ -25969,12 +26208,12 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
     int32_t p, i;
     for (p = 0; p < model->order_count; p++) {
         const tl_node *node = &graph->nodes[model->order[p]];
-        int32_t end = node->first_output + node->output_count;
+        int32_t end = tli_gradient_end(node);
         for (i = node->first_output; i < end; i++)
             if (!has_gradient[i]) { has_gradient[i] = 1; live += graph->outputs[i].bytes; }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (has_gradient[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (has_gradient[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
@@ -28076,6 +28315,7 @@ typedef struct tli_search_problem {
     const tl_graph *graph;
     int64_t         budget;
     int32_t         inference, item_count, node_count;
+    int32_t         any_settled;     // 1 = settled_by names an update
     int32_t         copies;          // 1 = tensors may come back from copies
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
@@ -28089,6 +28329,8 @@ typedef struct tli_search_problem {
     int32_t         most_calls;      // of a list that becomes a sequence: see tli_search_limit_calls
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors] resident at the end
+    int32_t        *settled_by;      // [tensors] of a result: the update behind which it is not made again, and
+                                     // so stays, as a call; -1 = none
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
@@ -28155,6 +28397,7 @@ static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->gradient_bytes);
     tli_release(p->env, p->is_wanted);
     tli_release(p->env, p->is_result);
+    tli_release(p->env, p->settled_by);
 }
 
 // Add an item to the touches of a call, once: seen[item] is call + 1 if the call has it already.
@@ -28168,6 +28411,31 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
     ++*count;
 }
 
+// Find settled_by[]. A result that depends on a state is made before the update of that state, which is the last
+// call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the lowest state
+// in the listing on which a node depends, whose update is the first.
+static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        above[id] = node->state == TL_STATE_TRAINED && !p->inference ? id : -1;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
+            if (above[maker] > above[id]) above[id] = above[maker];
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            p->settled_by[i] = p->is_result[i] && above[id] >= 0 ? 2 * above[id] + 1 : -1;
+    }
+    tli_zero(above, (size_t)graph->node_count * sizeof *above);
+}
+
+static void tli_search_touch_settled(tli_search_problem *p, int32_t state, int32_t *seen, int32_t *count) {
+    int32_t i;
+    for (i = p->graph->nodes[state].first_output; i < p->graph->tensor_count && p->any_settled; i++)
+        if (p->settled_by[i] == 2 * state + 1) tli_search_touch_item(p, count, seen, 2 * state + 1, i, 1);
+}
+
 static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
     const tl_graph *graph = p->graph;
     const tl_node *node = &graph->nodes[id];
@@ -28175,7 +28443,11 @@ static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *se
     int32_t out_end = node->first_output + node->output_count;
     int trains = !p->inference && node->has_grad;
     p->first_touch[2 * id] = *count;
-    if (node->is_input) { p->first_touch[2 * id + 1] = *count; return; }
+    if (node->is_input) {
+        p->first_touch[2 * id + 1] = *count;
+        if (trains) tli_search_touch_settled(p, id, seen, count);
+        return;
+    }
     for (i = node->first_input; i < in_end; i++)
         tli_search_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < out_end; i++) tli_search_touch_item(p, count, seen, 2 * id, i, 0);
@@ -28202,17 +28474,19 @@ static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         if (!node->has_grad || p->inference) continue;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             if (!seen[i]) { seen[i] = 1; live += (int64_t)graph->outputs[i].bytes; }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t t = graph->inputs[i].tensor;
-            if (seen[t] || !graph->nodes[graph->outputs[t].node].has_grad) continue;
+            if (seen[t] || !tli_gets_gradient(graph, t)) continue;
             seen[t] = 1;
             live += (int64_t)graph->outputs[t].bytes;
         }
         p->call_bytes[2 * id + 1] = live + (int64_t)node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= (int64_t)graph->outputs[i].bytes;
+        for (i = node->first_output; i < graph->tensor_count && node->state && p->any_settled; i++)
+            if (p->settled_by[i] == 2 * id + 1) live += (int64_t)graph->outputs[i].bytes;
         p->gradient_bytes[id] = live;
     }
 }
@@ -28237,6 +28511,8 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int32_t id, i, count = 0;
     tli_mark_results(graph, p->inference, p->is_result);
+    tli_search_find_settled(p, seen);
+    for (i = 0; i < graph->tensor_count; i++) p->any_settled |= p->settled_by[i] >= 0;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         tli_search_touch_node(p, id, seen, &count);
@@ -28250,7 +28526,8 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     }
     p->first_touch[tli_search_end_call(p)] = count;
     for (i = 0; i < graph->tensor_count; i++)
-        if (p->is_result[i]) tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
+        if (p->is_result[i] && p->settled_by[i] < 0)
+            tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
     p->first_touch[tli_search_end_call(p) + 1] = count;
     for (i = 0; i < 2 * graph->tensor_count && p->copies; i++) {
         int32_t call = tli_search_fetch_call(p, i), tensor = i % graph->tensor_count;
@@ -28340,9 +28617,10 @@ static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_p
     p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
     p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
     p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
+    p->settled_by = (int32_t *)tli_alloc_array(in->env, tensors, sizeof *p->settled_by);
     seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
     if (p->item_bytes && p->packed_bytes && p->codec_ns && p->touches && p->first_touch && p->call_bytes &&
-        p->gradient_bytes && p->is_wanted && p->is_result && seen) {
+        p->gradient_bytes && p->is_wanted && p->is_result && p->settled_by && seen) {
         tli_search_read_graph(p, seen);
         tli_search_read_codec(p, in);
         tli_search_limit_calls(p);
@@ -29738,6 +30016,7 @@ static void tli_replay_call(tli_replay *r, int32_t call) {
     for (k = p->first_touch[call]; k < p->first_touch[call + 1] && call < tli_search_end_call(p); k++) {
         int32_t item = p->touches[k].item;
         if (item >= graph->tensor_count || item == over || r->is_held[item]) continue;
+        if (p->settled_by[item] == call) continue;
         tli_replay_add_step(r, TL_STEP_DROP, graph->outputs[item].node, graph->outputs[item].output);
     }
     if (call < tli_search_end_call(p)) tli_replay_add_step(r, kind, id, TL_ALL_OUTPUTS);
@@ -31853,7 +32132,7 @@ static void tli_chain_list_needed(tli_chain *chain, const tli_chain_stage *s, in
         chain->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
         chain->last_use[i] = -1;
         if (last == s->last && !(chain->marks[graph->outputs[i].node] & TLI_CHAIN_ADVANCE) &&
-            graph->nodes[graph->outputs[i].node].has_grad) tli_chain_want(chain, i, s->first);
+            tli_gets_gradient(graph, i)) tli_chain_want(chain, i, s->first);
     }
     for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
         if (graph->inputs[i].needed) tli_chain_want(chain, graph->inputs[i].tensor, s->first);
@@ -31936,8 +32215,8 @@ static int tli_chain_is_alike(const tli_chain *chain, const tli_chain_stage *a, 
             const tl_node_input *p = &graph->inputs[x->first_input + i];
             const tl_node_input *q = &graph->inputs[y->first_input + i];
             if (q->tensor - p->tensor != apart || !p->needed != !q->needed) return 0;
-            if (graph->nodes[graph->outputs[p->tensor].node].has_grad !=
-                graph->nodes[graph->outputs[q->tensor].node].has_grad) return 0;
+            if (tli_gets_gradient(graph, p->tensor) !=
+                tli_gets_gradient(graph, q->tensor)) return 0;
             if (graph->outputs[p->tensor].bytes != graph->outputs[q->tensor].bytes) return 0;
         }
     }
@@ -32655,6 +32934,171 @@ static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// -- chain: updates merged into backwards --
+//
+// A state that is updated right behind the only backward that adds to its gradient is no part of a schedule: its
+// bytes are always there, and its gradient lives for the length of that backward and its update.
+//
+//     state 1 w, node 2 y reads w     B 2  B 1     becomes     B 2 with the bytes of the gradient as scratch
+//
+// So graphs whose states are all of this kind, or never change, are planned by stages without them, and the
+// updates are put back behind their backwards. The peaks are equal to the byte where the scratch of the update
+// is no larger than what the backward has beside the gradient.
+
+typedef struct tli_merged {
+    tl_env   *env;
+    tl_graph  graph;           // without states; its texts are those of the old one
+    int32_t  *old_nodes;       // [graph.node_count] ids in the old graph
+    int32_t  *new_tensors;     // [tensors of the old graph]
+    int32_t  *homes;           // [nodes of the old graph] of a trained state: the node that it is merged into
+    uint64_t  pinned_bytes;    // of all states
+} tli_merged;
+
+static int tli_has_states(const tl_graph *graph) {
+    int32_t id = 0;
+    while (id < graph->node_count && !graph->nodes[id].state) id++;
+    return id < graph->node_count;
+}
+
+// Find the homes of all trained states in time linear in the graph: of a state that is updated right behind its
+// reader, that is the first node below which is neither a state nor an input.
+static int tli_find_homes(tli_merged *m, const tl_graph *graph) {
+    int32_t id, next = -1;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        m->homes[id] = -1;
+        if (!node->is_input) next = id;
+        if (node->state != TL_STATE_TRAINED) continue;
+        if (next < 0 || !graph->nodes[next].has_grad) return 0;
+        m->homes[id] = next;
+    }
+    return 1;
+}
+
+// Whether each trained state is read by its home, and by no other node with a backward.
+static int tli_check_homes(const tli_merged *m, const tl_graph *graph) {
+    int32_t id, i, *seen = m->new_tensors;
+    for (i = 0; i < graph->tensor_count; i++) seen[i] = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++) {
+            int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
+            if (m->homes[maker] >= 0 && m->homes[maker] != id) return 0;
+            seen[graph->inputs[i].tensor] = 1;
+        }
+    }
+    for (id = 0; id < graph->node_count; id++)
+        if (m->homes[id] >= 0 && !seen[graph->nodes[id].first_output]) return 0;
+    return 1;
+}
+
+// Append a node without the states that it reads.
+static void tli_merge_node(tli_merged *m, const tl_graph *old, int32_t id) {
+    tl_graph *graph = &m->graph;
+    tl_node *node = (tl_node *)graph->nodes + graph->node_count;
+    int32_t i;
+    *node = old->nodes[id];
+    node->first_input = graph->input_count;
+    node->input_count = 0;
+    node->first_output = graph->tensor_count;
+    for (i = old->nodes[id].first_input; i < old->nodes[id].first_input + old->nodes[id].input_count; i++) {
+        int32_t tensor = old->inputs[i].tensor;
+        if (old->nodes[old->outputs[tensor].node].state) {
+            if (i - old->nodes[id].first_input < old->nodes[id].inplace) node->inplace--;
+            continue;
+        }
+        ((tl_node_input *)graph->inputs)[graph->input_count] = old->inputs[i];
+        ((tl_node_input *)graph->inputs)[graph->input_count++].tensor = m->new_tensors[tensor];
+        node->input_count++;
+    }
+    for (i = old->nodes[id].first_output; i < old->nodes[id].first_output + node->output_count; i++) {
+        m->new_tensors[i] = graph->tensor_count;
+        ((tl_node_output *)graph->outputs)[graph->tensor_count] = old->outputs[i];
+        ((tl_node_output *)graph->outputs)[graph->tensor_count++].node = graph->node_count;
+    }
+    m->old_nodes[graph->node_count++] = id;
+}
+
+// Add the gradient and the update of a state to its home. 0 = the update has more scratch than there is beside
+// the gradient in the backward, or a sum does not fit.
+static int tli_merge_state(tli_merged *m, const tl_graph *old, int32_t state, tl_node *home) {
+    const tl_node *from = &old->nodes[state], *into = &old->nodes[m->homes[state]];
+    uint64_t beside = into->bwork_bytes;
+    int32_t i;
+    for (i = into->first_output; i < into->first_output + into->output_count; i++)
+        beside += old->outputs[i].bytes;    // these sums fit: tl_check_graph
+    home->bwd_cost += from->bwd_cost;
+    home->bwork_bytes += old->outputs[from->first_output].bytes;
+    return from->bwork_bytes <= beside;
+}
+
+static void tli_free_merged(tli_merged *m) {
+    tli_release(m->env, (void *)(uintptr_t)m->graph.nodes);
+    tli_release(m->env, (void *)(uintptr_t)m->graph.inputs);
+    tli_release(m->env, (void *)(uintptr_t)m->graph.outputs);
+    tli_release(m->env, m->old_nodes);
+    tli_release(m->env, m->new_tensors);
+    tli_release(m->env, m->homes);
+    tli_zero(m, sizeof *m);
+}
+
+static int tli_alloc_merged(tli_merged *m, const tl_graph *old) {
+    uint64_t nodes = (uint64_t)old->node_count, inputs = (uint64_t)old->input_count;
+    uint64_t tensors = (uint64_t)old->tensor_count;
+    m->graph = *old;
+    m->graph.node_count = m->graph.input_count = m->graph.tensor_count = m->graph.view_count = 0;
+    m->graph.nodes = (tl_node *)tli_alloc_array(m->env, nodes, sizeof(tl_node));
+    m->graph.inputs = (tl_node_input *)tli_alloc_array(m->env, inputs + 1, sizeof(tl_node_input));
+    m->graph.outputs = (tl_node_output *)tli_alloc_array(m->env, tensors, sizeof(tl_node_output));
+    m->old_nodes = (int32_t *)tli_alloc_array(m->env, nodes, sizeof *m->old_nodes);
+    m->new_tensors = (int32_t *)tli_alloc_array(m->env, tensors, sizeof *m->new_tensors);
+    m->homes = (int32_t *)tli_alloc_array(m->env, nodes, sizeof *m->homes);
+    return m->graph.nodes && m->graph.inputs && m->graph.outputs && m->old_nodes && m->new_tensors && m->homes;
+}
+
+// Merge the states of a graph into the nodes that read them. TL_ERROR_UNSUPPORTED, without a sentence: some
+// state is not of the kind that can be merged. Release with tli_free_merged in any case.
+static tl_result tli_merge_states(tl_env *env, const tl_graph *old, tli_merged *m) {
+    tl_node *nodes;
+    int32_t id, i, *new_ids;
+    int fits = 1;
+    tli_zero(m, sizeof *m);
+    m->env = env;
+    if (!tli_alloc_merged(m, old)) return TL_ERROR_NO_MEMORY;
+    if (!tli_find_homes(m, old) || !tli_check_homes(m, old)) return TL_ERROR_UNSUPPORTED;
+    for (id = 0; id < old->node_count; id++) {
+        const tl_node *node = &old->nodes[id];
+        if (!node->state) { tli_merge_node(m, old, id); continue; }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            m->pinned_bytes += old->outputs[i].bytes;
+    }
+    nodes = (tl_node *)m->graph.nodes;
+    new_ids = m->new_tensors;               // from here on: where a home is in the new graph
+    for (i = 0; i < m->graph.node_count; i++) new_ids[m->old_nodes[i]] = i;
+    for (id = 0; id < old->node_count; id++)
+        if (m->homes[id] >= 0) fits &= tli_merge_state(m, old, id, &nodes[new_ids[m->homes[id]]]);
+    return fits && m->graph.node_count ? TL_OK : TL_ERROR_UNSUPPORTED;
+}
+
+// Turn steps on the merged graph into those on the old one: ids, and updates behind their backwards, the last
+// state first, as reverse listing order has them.
+static void tli_split_states(const tli_merged *m, const tl_graph *old, const tli_steps *merged, tli_steps *steps) {
+    int32_t k, id;
+    for (k = 0; k < merged->count; k++) {
+        tl_step step = merged->steps[k];
+        step.node = m->old_nodes[step.node];
+        tli_add_step(steps, step);
+        if (step.kind != TL_STEP_BACKWARD) continue;
+        for (id = step.node - 1; id >= 0 && old->nodes[id].is_input; id--)
+            if (m->homes[id] == step.node)
+                tli_add_step(steps, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+    }
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- chain: the binomial schedule --
 //
 // The schedule of Revolve, with stages in place of layers. Where stages are nearly equal it is nearly the
@@ -32929,13 +33373,10 @@ static int tli_chain_gains(const tli_chain *chain) {
     return 0;
 }
 
-// Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
-// after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
-// has_leaves: 1 = leaves may be run in fewer bytes; 2 = the same, and nothing is planned where none can.
-static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
-                                 uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
-                                 tli_steps *steps, tli_chain_result *found) {
+// As tli_remat_chain, of a graph without states.
+static tl_result tli_chain_plan(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
+                                uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
+                                tli_steps *steps, tli_chain_result *found) {
     tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
@@ -32966,6 +33407,38 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         found->work = chain.work;
     }
     tli_chain_free(&chain);
+    return result;
+}
+
+// Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
+// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
+// after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
+// has_leaves: 1 = leaves may be run in fewer bytes; 2 = the same, and nothing is planned where none can.
+// TL_ERROR_UNSUPPORTED, without a sentence: the graph has states that cannot be merged.
+static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
+                                 uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
+                                 tli_steps *steps, tli_chain_result *found) {
+    tli_merged merged;
+    tli_steps split;
+    tl_result result;
+    if (!tli_has_states(graph))
+        return tli_chain_plan(env, graph, budget, watch, work_limit, most_work, has_leaves, steps, found);
+    tli_zero(found, sizeof *found);
+    *steps = tli_steps_of(env);
+    result = tli_merge_states(env, graph, &merged);
+    if (!result) {
+        int fits = budget >= merged.pinned_bytes;
+        result = tli_chain_plan(env, &merged.graph, fits ? budget - merged.pinned_bytes : 0, watch, work_limit,
+                                most_work, has_leaves, steps, found);
+        if (!result && !fits) result = TL_ERROR_INFEASIBLE;     // the graph takes 0 bytes beside its states
+        if (!tli_add_u64(found->least, merged.pinned_bytes, &found->least)) found->least = UINT64_MAX;
+        split = tli_steps_of(env);
+        tli_split_states(&merged, graph, steps, &split);
+        tli_release(env, steps->steps);
+        *steps = split;
+        if (split.failed) result = TL_ERROR_NO_MEMORY;
+    }
+    tli_free_merged(&merged);
     return result;
 }
 #endif  // TL_NO_PLANNERS
@@ -33302,6 +33775,7 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
+        if (s->p->settled_by[item] == place->call) continue;
         if (!s->events[e].is_use && tli_offload_is_spilled_next(o, e)) (void)tli_offload_spill(o, item);
         if (tli_search_is_use(s, behind) || tli_offload_is_packed_next(o, e)) continue;
         if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))
@@ -34121,8 +34595,9 @@ static void tli_once_find_runs(tli_once *o) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->runs[id] |= o->is_result[i];
         if (node->is_input) o->runs[id] = 0;
+        if (o->runs[id]) o->base_cost += node->fwd_cost;
+        if (tli_once_trains(o, id)) o->base_cost += node->bwd_cost;
         if (!o->runs[id]) continue;
-        o->base_cost += node->fwd_cost + (tli_once_trains(o, id) ? node->bwd_cost : 0);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             o->runs[graph->outputs[graph->inputs[i].tensor].node] = 1;
     }
@@ -34136,16 +34611,16 @@ static void tli_once_count_gradients(tli_once *o) {
     for (id = o->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         if (!tli_once_trains(o, id)) continue;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             if (!o->here[i]) { o->here[i] = 1; live += graph->outputs[i].bytes; }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (o->here[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (o->here[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             o->here[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
         o->gradients[id] = live + node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= graph->outputs[i].bytes;
         o->left[id] = live;
     }
@@ -34303,7 +34778,7 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
             are_here &= (keep[i] || o->is_fixed[i]) && o->wanted[i];
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             int stays = at >= o->first_count && (keep[i] || o->is_fixed[i]);
-            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed) tli_once_use(o, i, at); }
+            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed && !node->is_input) tli_once_use(o, i, at); }
             else if (!are_here) tli_once_make(o, i, at, stays);
         }
         if (kind == TLI_ONCE_BACKWARD && o->is_read[saved]) tli_once_use(o, saved, at);
@@ -34717,9 +35192,22 @@ static tl_result tli_check_live(tl_env *env, tli_function function, int32_t live
     return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LIVE_MUST_BE_0_OR_1));
 }
 
+// States can be planned by stages where each is updated right behind the only backward that adds to it.
+static tl_result tli_check_chain_states(tl_env *env, const tl_graph *graph) {
+    tli_merged merged;
+    tl_result result;
+    if (!tli_has_states(graph)) return TL_OK;
+    result = tli_merge_states(env, graph, &merged);
+    tli_free_merged(&merged);
+    if (!result) return TL_OK;
+    return tli_fail(env, result, TLI_IN(PLAN_CHAIN), result == TL_ERROR_NO_MEMORY
+                    ? TLI_RULE(NO_MEMORY_TO_PLAN) : TLI_RULE(CHAIN_STATES_ARE_UPDATED_BEHIND_THEIR_READERS));
+}
+
 static tl_result tli_check_chain_desc(tl_env *env, const tl_chain_plan_desc *desc) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (!result) result = tli_check_live(env, TLI_IN(PLAN_CHAIN), desc->live);
+    if (!result) result = tli_check_chain_states(env, desc->graph);
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 
@@ -34970,18 +35458,18 @@ static void tli_policy_count_gradients(tli_policy *p) {
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         if (!node->has_grad) continue;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        for (i = node->first_output; i < tli_gradient_end(node); i++) {
             if (!p->keep[i]) live += graph->outputs[i].bytes;
             p->keep[i] = 1;
         }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (p->keep[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (p->keep[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             p->keep[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
         p->gradients[id] = live + node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= graph->outputs[i].bytes;
     }
     tli_zero(p->keep, (size_t)graph->tensor_count);
@@ -37899,21 +38387,22 @@ static void tli_order_add_backward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t call = tli_order_add_call(o, id, 1, node->bwork_bytes), forward = o->call_of[id], i;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
         if (graph->outputs[i].needed) tli_order_add_read(o, call, o->item_of[i]);
+    for (i = node->first_output; i < tli_gradient_end(node); i++) {
         tli_order_add_read(o, call, o->gradient_of[i]);
         if (o->gradient_of[i] < 0) o->calls[call].work_bytes += tli_order_bytes(o, graph->outputs[i].bytes);
     }
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t tensor = graph->inputs[i].tensor;
         if (graph->inputs[i].needed) tli_order_add_read(o, call, o->item_of[tensor]);
-        if (o->gradient_of[tensor] >= 0 || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+        if (o->gradient_of[tensor] >= 0 || !tli_gets_gradient(graph, tensor)) continue;
         o->gradient_of[tensor] = tli_order_add_item(o, call, graph->outputs[tensor].bytes, -1, 0);
     }
     tli_order_add_read(o, call, o->saved_of[id]);
     o->calls[call].end_read = o->read_count;
     o->calls[call].before[1] = forward;
-    o->calls[forward].after[1] = call;
+    if (forward >= 0) o->calls[forward].after[1] = call;  // a state has none
     if (call && o->calls[call - 1].is_backward) {
         o->calls[call].before[0] = call - 1;
         o->calls[call - 1].after[0] = call;
@@ -63340,7 +63829,7 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
         int32_t tensor = graph->inputs[i].tensor;
         for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor;) k++;
         if (k == i && !tensors[tensor].has_gradient &&
-            graph->nodes[graph->outputs[tensor].node].has_grad)
+            tli_gets_gradient(graph, tensor))
             bytes += graph->outputs[tensor].bytes;
     }
     return bytes;
@@ -69221,7 +69710,7 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     }
     if (!why) why = tli_find_missing(run, input, &code);
     if (!why) why = tli_find_missing(run, output, &code);
-    trains = trains && graph->nodes[graph->outputs[input].node].has_grad;  // else the gradient ends here
+    trains = trains && tli_gets_gradient(graph, input);  // else the gradient ends here
     if (!why && trains && !run->limits.host_visible && tli_is_added_to(run, input, id)) {
         code = TL_ERROR_UNSUPPORTED;
         why = TLI_RULE(FORMATS_ADDING_TO_GRADIENT_NEEDS_HOST);

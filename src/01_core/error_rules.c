@@ -192,7 +192,8 @@
     X(SCATTER_RUN, "tl_scatter_run") \
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
-    X(COMPILE_PARALLEL, "tl_compile_parallel")
+    X(COMPILE_PARALLEL, "tl_compile_parallel") \
+    X(ADD_STATE, "tl_add_state")
 
 // -- errors: rules --
 //
@@ -451,7 +452,20 @@
     X(END_MUST_BE_THE_LAST_LINE, "nothing may follow the line that starts with end", "line") \
     X(END_MUST_BE_THE_NUMBER_OF_NODES, "must be followed by the number of the nodes above", "line") \
     X(END_MUST_HAVE_A_LINE_END, "the text was cut: the last line has no line end", "line") \
-    X(TEXT_ENDS_BEFORE_ITS_END, "text: was cut: a tlg 2 ends with a line end and the number of nodes", "line")
+    X(TEXT_ENDS_BEFORE_ITS_END, "text: was cut: a tlg 2 ends with a line end and the number of nodes", "line") \
+    X(INPUTS_MOMENTS_ARE_READ_BY_THE_UPDATE, \
+      "in: moments of a state are read by its update alone", "node, line") \
+    X(STATE_UPDATE_NEEDS_ITS_OUTPUTS, \
+      "needs: the update of a state reads the weight and all moments", "node, line") \
+    X(STATE_KIND_THERE_IS_NO_SUCH, "state: there is no such kind", "node, line") \
+    X(STATE_OP_MUST_NOT_BE_INPUT, "op: that of a state is its update, not input", "node, line") \
+    X(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED, \
+      "grad: a state has an update exactly where it is trained", "node, line") \
+    X(STATE_MOMENTS_ARE_OF_TRAINED_ONES, "m: a state that is not trained has no moments", "node, line") \
+    X(STATE_IS_FIXED_AND_NO_RESULT, \
+      "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
+    X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
+    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -664,7 +678,10 @@
     X(BEGINS_LAST_WORD, "the last word of F and B may be begin", "line") \
     X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
     X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node") \
-    X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "")
+    X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "") \
+    X(READS_STATE_AFTER_ITS_UPDATE, "reads state %n, which was updated in this pass", "step, tensor") \
+    X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
+      "graph inputs take no steps, and states their update alone", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -703,7 +720,9 @@
     X(CODEC_THERE_IS_NO_SUCH_ONE, "codec: unknown kind of compression", "") \
     X(CODEC_NEEDS_TRAINING, "codec: needs training and the form any: results are never compressed", "") \
     X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
-    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "")
+    X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "") \
+    X(CHAIN_STATES_ARE_UPDATED_BEHIND_THEIR_READERS, \
+      "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "")
 
 // -- errors: rules of [7] PRECISION --
 

@@ -74,6 +74,18 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
+// The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
+// its moments.
+static int32_t tli_gradient_end(const tl_node *node) {
+    return node->first_output + (node->state ? 1 : node->output_count);
+}
+
+// Whether backwards sum a gradient of a tensor.
+static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
+    const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
+    return node->has_grad && tensor < tli_gradient_end(node);
+}
+
 // -- rules of a node --
 //
 // Each function that returns a rule returns the broken one, or TLI_NO_RULE.
@@ -167,11 +179,14 @@ static tli_rule tli_check_tensors(const tl_graph *graph, int32_t id) {
         if (input->tensor < 0 || input->tensor >= node->first_output)
             return TLI_RULE(INPUTS_EACH_MUST_BE_MADE_BY_NODE_ABOVE);
         if (input->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
+        if (graph->nodes[graph->outputs[input->tensor].node].state && graph->outputs[input->tensor].output)
+            return TLI_RULE(INPUTS_MOMENTS_ARE_READ_BY_THE_UPDATE);
     }
     for (k = 0; k < node->output_count; k++) {
         const tl_node_output *output = &graph->outputs[node->first_output + k];
         if (output->node != id || output->output != k) return TLI_RULE(OUTPUTS_EACH_MUST_KNOW_ITS_NODE);
         if (output->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
+        if (node->state == TL_STATE_TRAINED && !output->needed) return TLI_RULE(STATE_UPDATE_NEEDS_ITS_OUTPUTS);
     }
     return TLI_NO_RULE;
 }
@@ -194,18 +209,27 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
-    if (node->is_input != tli_same_text(tl_name_op(graph, id), "input"))
+    if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
+    if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
     if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (node->is_input) {
-        if (node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
+        if (!node->state && node->has_grad) return TLI_RULE(GRAD_INPUT_MUST_HAVE_NONE);
         if (node->input_count) return TLI_RULE(INPUTS_INPUT_MUST_HAVE_NONE_OF_ITS_OWN);
         if (node->fwd_cost) return TLI_RULE(FWD_MUST_BE_0_FOR_INPUT);
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
         if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
         if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
+    }
+    if (node->state) {
+        if (tli_same_text(tl_name_op(graph, id), "input")) return TLI_RULE(STATE_OP_MUST_NOT_BE_INPUT);
+        if (node->has_grad != (node->state == TL_STATE_TRAINED))
+            return TLI_RULE(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED);
+        if (node->output_count > 1 && node->state != TL_STATE_TRAINED)
+            return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
+        if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
     }
     if (!node->has_grad) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
@@ -572,6 +596,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
+    if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
     return TLI_NO_RULE;
 }
 
@@ -604,6 +629,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->takes_blocks = node->takes_blocks;
     desc->dynamic = node->dynamic;
     desc->once = node->once;
+    desc->state = (tl_state_kind)node->state;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -637,8 +663,9 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->output_count = desc->output_count;
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
-    node->is_input = (uint8_t)tli_same_text(op, "input");
-    node->has_grad = (uint8_t)(!node->is_input && !desc->no_grad);
+    node->state = (uint8_t)desc->state;
+    node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
+    node->has_grad = (uint8_t)(node->is_input ? desc->state == TL_STATE_TRAINED : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
@@ -658,7 +685,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
         output->node = id;
         output->output = k;
         output->bytes = desc->output_bytes[k];
-        output->needed = 0;
+        output->needed = node->state == TL_STATE_TRAINED;
     }
 }
 
@@ -716,6 +743,52 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
     TL_ASSERT(graph && desc);
     result = tli_add_node(&rules, graph, desc);
     if (id) *id = result ? 0 : graph->node_count - 1;
+    return result;
+}
+
+// The node that a state is. bytes: [1 + moments] room for those of its outputs.
+static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
+    tl_node_desc node;
+    tli_zero(&node, sizeof node);
+    bytes[0] = desc->bytes;
+    tli_copy(bytes + 1, desc->moment_bytes, (size_t)desc->moment_count * sizeof *bytes);
+    node.name = desc->name;
+    node.op = desc->op ? desc->op : "state";
+    node.unit = desc->unit;
+    node.layer = desc->layer;
+    node.output_bytes = bytes;
+    node.output_count = 1 + desc->moment_count;
+    node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
+    node.bwd_cost = desc->update_cost;
+    node.bwork_bytes = desc->update_work_bytes;
+    node.fixed = 1;
+    return node;
+}
+
+static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl_state_desc *desc) {
+    uint64_t *bytes = NULL;
+    tl_node_desc node;
+    tl_result result;
+    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 1 ||
+        (desc->moment_count && !desc->moment_bytes))
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 1 + (uint64_t)desc->moment_count, sizeof *bytes);
+    if (!bytes)
+        return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    node = tli_describe_state(desc, bytes);
+    result = tli_add_node(rules, graph, &node);
+    tli_release(rules->env, bytes);
+    return result;
+}
+
+TLI_IMPL tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight) {
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_STATE));
+    tl_result result;
+    TL_ASSERT(graph && desc);
+    if (weight) tli_zero(weight, sizeof *weight);
+    result = tli_add_state(&rules, graph, desc);
+    if (weight && !result) weight->node = graph->node_count - 1;
     return result;
 }
 
@@ -922,6 +995,30 @@ static void tli_put_tensors(tli_writer *w, const tl_graph *graph, const tl_node 
     }
 }
 
+static void tli_put_place(tli_writer *w, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
+    if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
+}
+
+static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    tli_put(w, "state "); tli_put_i64(w, id);
+    tli_put(w, " "); tli_put(w, tl_name_node(graph, id));
+    tli_put(w, " "); tli_put(w, tl_name_op(graph, id));
+    for (k = 0; k < node->output_count; k++) {
+        tli_put(w, k > 1 ? "," : k ? " m=" : " w=");
+        tli_put_u64(w, graph->outputs[node->first_output + k].bytes);
+    }
+    tli_put_attribute(w, " upd=", node->bwd_cost);
+    tli_put_attribute(w, " uwork=", node->bwork_bytes);
+    tli_put_place(w, graph, id);
+    if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
+    if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
+    tli_put(w, "\n");
+}
+
 static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     tli_put(w, "node "); tli_put_i64(w, id);
@@ -936,8 +1033,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
-    if (node->layer >= 0) { tli_put(w, " layer="); tli_put_i64(w, node->layer); }
-    if (*tl_name_unit(graph, id)) { tli_put(w, " unit="); tli_put(w, tl_name_unit(graph, id)); }
+    tli_put_place(w, graph, id);
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
     if (node->once) tli_put(w, " once");
@@ -953,7 +1049,8 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
     TL_ASSERT(graph);
     tli_put(&w, "tlg 2\n");
     if (graph->batch) { tli_put(&w, "batch "); tli_put_u64(&w, graph->batch); tli_put(&w, "\n"); }
-    for (i = 0; i < graph->node_count; i++) tli_put_node(&w, graph, i);
+    for (i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].state) tli_put_state(&w, graph, i); else tli_put_node(&w, graph, i);
     tli_put(&w, "end ");
     tli_put_i64(&w, graph->node_count);
     tli_put(&w, "\n");
@@ -967,14 +1064,27 @@ TLI_IMPL size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size) {
 
 enum {  // attributes; those whose value is a 64-bit number first, those without a value last
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
-    TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT, TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE,
-    TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC,
-    TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_COUNT
+    TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
+    TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
+    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
+    TLI_TLG_STAT, TLI_TLG_COUNT
 };
 
-static const char *const tli_tlg_keys[] = {
-    "fwd", "bwd", "saved", "fwork", "bwork", "swork", "param", "out", "needs", "in", "inplace", "layer", "unit",
-    "grad", "keep", "once", "dynamic", "takes_blocks", "fixed"
+enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
+
+typedef struct tli_tlg_key { const char *key; int lines; } tli_tlg_key;
+
+// In which lines an attribute may stand, and in which it must.
+static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
+    { "fwd", TLI_OF_NODE | TLI_NODE_MUST }, { "bwd", TLI_OF_NODE | TLI_NODE_MUST }, { "saved", TLI_OF_NODE },
+    { "fwork", TLI_OF_NODE }, { "bwork", TLI_OF_NODE }, { "swork", TLI_OF_NODE }, { "param", TLI_OF_NODE },
+    { "w", TLI_OF_STATE | TLI_STATE_MUST }, { "upd", TLI_OF_STATE }, { "uwork", TLI_OF_STATE },
+    { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
+    { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
+    { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
+    { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
+    { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
+    { "stat", TLI_OF_STATE }
 };
 
 typedef struct tli_tlg {
@@ -985,6 +1095,7 @@ typedef struct tli_tlg {
     tli_word   values[TLI_TLG_COUNT];  // attributes of the current line; text NULL = not given
     tl_tensor *inputs;                 // inputs of the current line
     uint64_t  *bytes;                  // bytes of its outputs
+    uint64_t   weight_bytes;           // of the state of the current line
     char      *text;                   // its name, op, unit and needs, each ended by 0
     int32_t    input_capacity, bytes_capacity, text_capacity;
 } tli_tlg;
@@ -1003,7 +1114,7 @@ static tl_result tli_fail_word(const tli_tlg *t, tli_word word, tli_rule rule) {
 
 static tl_result tli_fail_key(const tli_tlg *t, int32_t key, tli_rule rule) {
     tli_word word;
-    word.text = tli_tlg_keys[key]; word.length = tli_text_length(word.text);
+    word.text = tli_tlg_keys[key].key; word.length = tli_text_length(word.text);
     return tli_fail_word(t, word, rule);
 }
 
@@ -1024,21 +1135,28 @@ static int32_t tli_find_control(const char *text, size_t length) {
     return 0;
 }
 
-static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r) {
+// The attribute of a name; TLI_TLG_COUNT = there is no such one in these lines.
+static int32_t tli_find_attribute(tli_word key, int lines) {
+    int32_t k = 0;
+    while (k < TLI_TLG_COUNT && !(tli_tlg_keys[k].lines & lines && tli_word_is(key, tli_tlg_keys[k].key))) k++;
+    return k;
+}
+
+static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r, int is_state) {
     tli_word word, key, value;
     int32_t k;
     tli_zero(t->values, sizeof t->values);
     while (tli_next_word(r, &word)) {
         int has_value = tli_cut_word(word, &key, &value);
-        if (!tli_parse_name(tli_tlg_keys, TLI_TLG_COUNT, key.text, key.length, &k))
-            return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
+        k = tli_find_attribute(key, is_state ? TLI_OF_STATE : TLI_OF_NODE);
+        if (k == TLI_TLG_COUNT) return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
         if (t->values[k].text) return tli_fail_key(t, k, TLI_RULE(IS_GIVEN_TWICE));
         if (has_value != (k < TLI_TLG_KEEP))
             return tli_fail_key(t, k, has_value ? TLI_RULE(TAKES_NO_VALUE) : TLI_RULE(NEEDS_VALUE));
         t->values[k] = value;
     }
     for (k = 0; k < TLI_TLG_COUNT; k++)
-        if (!t->values[k].text && (k <= TLI_TLG_BWD || (k >= TLI_TLG_OUT && k <= TLI_TLG_IN)))
+        if (!t->values[k].text && tli_tlg_keys[k].lines & (is_state ? TLI_STATE_MUST : TLI_NODE_MUST))
             return tli_fail_key(t, k, TLI_RULE(IS_MISSING));
     return TL_OK;
 }
@@ -1049,7 +1167,8 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     numbers[TLI_TLG_FWD] = &desc->fwd_cost;      numbers[TLI_TLG_BWD] = &desc->bwd_cost;
     numbers[TLI_TLG_SAVED] = &desc->saved_bytes; numbers[TLI_TLG_FWORK] = &desc->fwork_bytes;
     numbers[TLI_TLG_BWORK] = &desc->bwork_bytes; numbers[TLI_TLG_SWORK] = &desc->swork_bytes;
-    numbers[TLI_TLG_PARAM] = &desc->param_bytes;
+    numbers[TLI_TLG_PARAM] = &desc->param_bytes; numbers[TLI_TLG_WEIGHT] = &t->weight_bytes;
+    numbers[TLI_TLG_UPD] = &desc->bwd_cost;      numbers[TLI_TLG_UWORK] = &desc->bwork_bytes;
     for (k = 0; k < TLI_TLG_NUMBER_COUNT; k++)
         if (t->values[k].text && !tli_read_u64(t->values[k], numbers[k]))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_64));
@@ -1093,26 +1212,46 @@ static int32_t tli_count_items(tli_word list) {
     return count;
 }
 
-static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc) {
-    tli_word out = t->values[TLI_TLG_OUT], in = t->values[TLI_TLG_IN];
-    void *bytes = t->bytes, *inputs = t->inputs;
+// Read a list of numbers of 64 bits to the bytes of outputs from `first` on.
+static tl_result tli_read_bytes(tli_tlg *t, int32_t key, int32_t first, int32_t count) {
+    tli_word list = t->values[key];
     int32_t k;
+    for (k = first; k < first + count; k++)
+        if (!tli_read_u64(tli_next_item(&list), &t->bytes[k]))
+            return tli_fail_key(t, key, TLI_RULE(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS));
+    return TL_OK;
+}
+
+static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
+    tli_word in = t->values[TLI_TLG_IN], moments = t->values[TLI_TLG_MOMENTS];
+    void *bytes = t->bytes, *inputs = t->inputs;
+    int32_t k, moment_count = moments.text ? tli_count_items(moments) : 0;
     int ok;
-    desc->output_count = tli_count_items(out);
-    desc->input_count = tli_word_is(in, "-") ? 0 : tli_count_items(in);
+    tl_result result;
+    desc->output_count = is_state ? 1 + moment_count : tli_count_items(t->values[TLI_TLG_OUT]);
+    desc->input_count = is_state || tli_word_is(in, "-") ? 0 : tli_count_items(in);
     ok = tli_grow(t->rules.env, &bytes, &t->bytes_capacity, 0, desc->output_count, sizeof *t->bytes) &&
          tli_grow(t->rules.env, &inputs, &t->input_capacity, 0, desc->input_count, sizeof *t->inputs);
     desc->output_bytes = t->bytes = (uint64_t *)bytes;
     desc->inputs = t->inputs = (tl_tensor *)inputs;
     if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
-    for (k = 0; k < desc->output_count; k++)
-        if (!tli_read_u64(tli_next_item(&out), &t->bytes[k]))
-            return tli_fail_key(t, TLI_TLG_OUT, TLI_RULE(MUST_BE_NUMBERS_BELOW_2_64_WITH_COMMAS));
-    for (k = 0; k < desc->input_count; k++) {
+    if (is_state) t->bytes[0] = t->weight_bytes;
+    result = is_state ? tli_read_bytes(t, TLI_TLG_MOMENTS, 1, moment_count)
+                      : tli_read_bytes(t, TLI_TLG_OUT, 0, desc->output_count);
+    for (k = 0; k < desc->input_count && !result; k++) {
         tli_word item = tli_next_item(&in);
         if (!tli_read_tensor(item.text, item.length, &t->inputs[k]))
-            return tli_fail_key(t, TLI_TLG_IN, TLI_RULE(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1));
+            result = tli_fail_key(t, TLI_TLG_IN, TLI_RULE(MUST_BE_MINUS_OR_TENSORS_LIKE_3_OR_3_1));
     }
+    return result;
+}
+
+// What the attributes say about a state.
+static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
+    int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
+    if (frozen && statistic) return tli_fail_key(t, TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : TL_STATE_TRAINED;
+    desc->fixed = 1;
     return TL_OK;
 }
 
@@ -1125,7 +1264,8 @@ static const char *tli_keep_word(char **at, tli_word word) {
     return text;
 }
 
-static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
+// Read the rest of the line of a node, or of a state.
+static tl_result tli_read_node(tli_tlg *t, tli_reader *r, int is_state) {
     tl_node_desc desc;
     tli_word id, name, op, unit, needs;
     void *text = t->text;
@@ -1138,9 +1278,10 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     if (!tli_next_word(r, &name) || !tli_next_word(r, &op))
         return tli_fail_read(t, TLI_RULE(NODE_NAME_AND_OP_MUST_FOLLOW_ID));
     tli_zero(&desc, sizeof desc);
-    result = tli_read_attributes(t, r);
+    result = tli_read_attributes(t, r, is_state);
     if (!result) result = tli_read_numbers(t, &desc);
-    if (!result) result = tli_read_lists(t, &desc);
+    if (!result) result = tli_read_lists(t, &desc, is_state);
+    if (!result && is_state) result = tli_read_state(t, &desc);
     if (result) return result;
     unit = t->values[TLI_TLG_UNIT];
     needs = t->values[TLI_TLG_NEEDS];
@@ -1152,7 +1293,7 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r) {
     desc.name = tli_keep_word(&at, name);
     desc.op = tli_keep_word(&at, op);
     desc.unit = tli_keep_word(&at, unit);
-    desc.needs = tli_keep_word(&at, needs);
+    desc.needs = is_state ? NULL : tli_keep_word(&at, needs);
     return tli_add_node(&t->rules, t->graph, &desc);
 }
 
@@ -1181,7 +1322,8 @@ static tl_result tli_read_line(tli_tlg *t, tli_reader *r, tli_word first) {
         return TL_OK;
     }
     if (t->has_ended) return tli_fail_word(t, first, TLI_RULE(END_MUST_BE_THE_LAST_LINE));
-    if (tli_word_is(first, "node")) return tli_read_node(t, r);
+    if (tli_word_is(first, "node")) return tli_read_node(t, r, 0);
+    if (t->version > 1 && tli_word_is(first, "state")) return tli_read_node(t, r, 1);
     if (t->version > 1 && tli_word_is(first, "end")) return tli_read_end(t, r, first);
     if (!tli_word_is(first, "batch"))
         return tli_fail_word(t, first, TLI_RULE(LINE_MUST_START_WITH_NODE_OR_BATCH));
@@ -1198,7 +1340,7 @@ static int32_t tli_find_line(const char *text, size_t length, int64_t node) {
     tli_reader r = tli_reader_of(text, length);
     tli_word word;
     while (node >= 0 && tli_next_line(&r))
-        if (tli_next_word(&r, &word) && tli_word_is(word, "node")) node--;
+        if (tli_next_word(&r, &word) && (tli_word_is(word, "node") || tli_word_is(word, "state"))) node--;
     return r.line;
 }
 

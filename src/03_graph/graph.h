@@ -20,6 +20,17 @@ extern "C" {
 // the saved state, or one backward call. A layer chain is the graph whose node i
 // reads node i-1.
 //
+// Weights that the graph owns are states (tl_add_state): nodes that make nothing in a pass. A state is resident
+// throughout, as a graph input is, and its backward is its update:
+//
+//     state 1 w adamw w=400 m=400,400 upd=9        F 2: reads x and w         1.0 w
+//     node  2 y matmul .. in=0,1                   B 2: adds to the gradient  1.1, 1.2 moments
+//                                                  B 1: updates 1.0 and 1.1, 1.2, frees the gradient
+//
+// So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to the
+// update, and backwards in reverse listing order place the updates: a state above its first reader is updated
+// as soon as its gradient is complete, states above all other nodes are updated when every gradient is.
+//
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
 // lower bound on the memory of any plan. tl_plan_fusion replaces each chain of elementwise nodes by
@@ -51,6 +62,15 @@ typedef struct tl_device {
     uint32_t supported;                        // bits 1 << tl_precision: computes in it, and faster
 } tl_device;
 
+// id, name, what changes its content
+#define TL_STATES(X) \
+    X(TL_STATE_NONE,      "none",    "the node is no state")                                              \
+    X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
+    X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
+    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them")
+
+typedef enum tl_state_kind { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state_kind;
+
 #define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
 #define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
@@ -80,7 +100,22 @@ typedef struct tl_node_desc {
     int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
+    tl_state_kind state;            // 0 = no state; tl_add_state sets it
 } tl_node_desc;
+
+// A state to add: a weight with what belongs to it. Zero is the default everywhere.
+typedef struct tl_state_desc {
+    const char     *name;           // 0 = "n<id>"
+    const char     *op;             // of its update, as "adamw"; 0 = "state". Not "input"
+    uint64_t        bytes;          // of the weight, and of its gradient
+    const uint64_t *moment_bytes;   // [moment_count] what the optimizer keeps of it; read during the call only
+    int32_t         moment_count;   // of a trained state
+    tl_state_kind   kind;           // 0 = trained
+    uint64_t        update_cost;    // of one update
+    uint64_t        update_work_bytes;  // scratch during the update
+    const char     *unit;           // as in tl_node_desc
+    int32_t         layer;          // as in tl_node_desc
+} tl_state_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
 typedef struct tl_node {
@@ -89,8 +124,8 @@ typedef struct tl_node {
     int32_t  first_output, output_count;  // into tl_graph.outputs
     int32_t  inplace;               // input index, -1 = none
     int32_t  layer;                 // layer number, -1 = none
-    uint8_t  is_input;              // 1 = a graph input
-    uint8_t  has_grad;              // 1 = it has a backward
+    uint8_t  is_input;              // 1 = a graph input or a state: resident throughout, no forward
+    uint8_t  has_grad;              // 1 = it has a backward; of a state that is its update
     uint8_t  keep, fixed;           // as in tl_node_desc
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
@@ -98,6 +133,7 @@ typedef struct tl_node {
     uint8_t once;                   // its forward has an effect and never runs again in a pass
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
+    uint8_t state;                  // tl_state_kind; outputs of a state: the weight, then its moments
 } tl_node;
 
 typedef struct tl_node_input {
@@ -160,6 +196,17 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 // Cost:    amortised O(inputs + outputs + length of the names).
 // Threads: one graph per thread while it is built; a finished graph may be read by many.
 TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id);
+
+// Add a state at the end: a node with the weight as output 0 and its moments as the outputs behind it. Nodes
+// below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by the
+// update alone. There is a gradient of the weight where a node with a backward reads it; each such backward
+// adds to it. No forward that reads the weight runs behind its update in a pass.
+//
+//   desc     not changed; its arrays and texts are copied
+//   weight   may be NULL; receives output 0 of the new node
+//
+// Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
+TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
 
 // Add a view: a second name of a tensor (a reshape, a transpose), without bytes and without a node
 // of its own. tl_find_tensor resolves the name of a view to the tensor that holds the bytes, also

@@ -52,10 +52,6 @@ static int32_t tli_backward_call(const tl_graph *graph, int32_t node) {
 
 static int32_t tli_larger_i32(int32_t a, int32_t b) { return a > b ? a : b; }
 
-static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
-    return graph->nodes[graph->outputs[tensor].node].has_grad;
-}
-
 // Number the ops in order of first appearance; returns how many there are.
 static int32_t tli_count_ops(tli_census *c) {
     const tl_graph *graph = c->graph;
@@ -98,11 +94,10 @@ static uint64_t tli_find_keep_all_peak(tli_census *c) {
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
         int32_t back = tli_backward_call(graph, i);
-        if (node->is_input) continue;
         for (k = node->first_output; k < node->first_output + node->output_count; k++) {
-            c->grows[i] += graph->outputs[k].bytes;
-            if (!node->keep) c->shrinks[c->last_uses[k]] += graph->outputs[k].bytes;
-            if (!node->has_grad) continue;
+            if (!node->is_input) c->grows[i] += graph->outputs[k].bytes;
+            if (!node->is_input && !node->keep) c->shrinks[c->last_uses[k]] += graph->outputs[k].bytes;
+            if (!tli_gets_gradient(graph, k)) continue;
             c->grows[c->first_grads[k]] += graph->outputs[k].bytes;
             c->shrinks[back] += graph->outputs[k].bytes;
         }
@@ -128,19 +123,20 @@ static void tli_find_working_sets(tli_census *c, int32_t id, uint64_t *forward, 
     uint64_t inputs = 0, outputs = 0, kept = 0, gradients = 0;
     int32_t k;
     for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+        if (node->state && !tli_gets_gradient(graph, k)) continue;
         outputs += graph->outputs[k].bytes;
-        if (graph->outputs[k].needed) kept += graph->outputs[k].bytes;
+        if (!node->state && graph->outputs[k].needed) kept += graph->outputs[k].bytes;
     }
     for (k = node->first_input; k < node->first_input + node->input_count; k++) {
         int32_t tensor = graph->inputs[k].tensor;
         uint64_t bytes = graph->outputs[tensor].bytes;
-        if (graph->nodes[graph->outputs[tensor].node].is_input) continue;
+        int is_input = graph->nodes[graph->outputs[tensor].node].is_input;
         if (c->marks[tensor] < 2 * id + 2) {  // 2 id + 2 = counted once, 2 id + 3 = also counted as needed
-            inputs += bytes;
+            if (!is_input) inputs += bytes;
             if (tli_gets_gradient(graph, tensor)) gradients += bytes;
             c->marks[tensor] = 2 * id + 2;
         }
-        if (graph->inputs[k].needed && c->marks[tensor] == 2 * id + 2) {
+        if (!is_input && graph->inputs[k].needed && c->marks[tensor] == 2 * id + 2) {
             kept += bytes;
             c->marks[tensor]++;
         }
@@ -172,8 +168,9 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
     tli_find_runs(c);
     s->floor_bytes = s->inference_floor_bytes = c->input_bytes;
     for (i = 0; i < graph->node_count; i++) {
-        if (graph->nodes[i].is_input) continue;
+        if (graph->nodes[i].is_input && !graph->nodes[i].has_grad) continue;
         tli_find_working_sets(c, i, &forward, &save, &backward);
+        if (graph->nodes[i].is_input) forward = 0;  // a state: its update alone
         if (c->levels[i] & 2)
             s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
         if (save) forward = save;  // FORWARD_SAVE makes the outputs, too: a plan needs no plain forward

@@ -83,7 +83,7 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
             b->ins[i] |= (uint64_t)1 << bit[t];
             if (g->inputs[k].needed) b->reads[i] |= (uint64_t)1 << bit[t];
         }
-        if (!n->has_grad || inference) continue;
+        if (!n->has_grad || n->is_input || inference) continue;     // a state has an update and no forward
         if (n->saved_bytes) { b->bytes[b->bits] = n->saved_bytes; b->saved_of[i] = b->bits++; b->reads[i] |= (uint64_t)1 << b->saved_of[i]; }
         b->ran_of[i] = b->bits++;
         b->reads[i] |= (uint64_t)1 << b->ran_of[i];
@@ -99,10 +99,11 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
         for (k = 0; k < g->tensor_count; k++) {
             int touched = g->outputs[k].node == b->order[i], j;
             for (j = n->first_input; j < n->first_input + n->input_count; j++) touched |= g->inputs[j].tensor == k;
+            if (g->nodes[g->outputs[k].node].state && g->outputs[k].output) continue;      // moments have no gradient
             if (touched && !alive[k] && g->nodes[g->outputs[k].node].has_grad) { alive[k] = 1; sum += g->outputs[k].bytes; }
         }
         b->during[i] = sum;
-        for (k = n->first_output; k < n->first_output + n->output_count; k++) { sum -= g->outputs[k].bytes; alive[k] = 0; }
+        for (k = n->first_output; k < n->first_output + (n->state ? 1 : n->output_count); k++) { sum -= g->outputs[k].bytes; alive[k] = 0; }
     }
     b->between[b->order_count] = sum;
     return b->bits;
@@ -115,6 +116,16 @@ static inline uint64_t brute_weigh(const brute *b, uint64_t set) {
     return sum;
 }
 
+// Whether a node reads a state whose update is among the backwards that are done.
+static inline int brute_reads_updated(const brute *b, const tl_node *n, int done) {
+    int k;
+    for (k = n->first_input; k < n->first_input + n->input_count; k++) {
+        int maker = b->graph->outputs[b->graph->inputs[k].tensor].node;
+        if (b->graph->nodes[maker].state && b->turn[maker] >= 0 && b->turn[maker] < done) return 1;
+    }
+    return 0;
+}
+
 static inline void brute_forwards(brute *b, const brute_state *s, int done, uint64_t low, uint64_t now, uint64_t budget) {
     uint64_t high = s->key ^ low;
     int i, k;
@@ -122,6 +133,7 @@ static inline void brute_forwards(brute *b, const brute_state *s, int done, uint
         const tl_node *n = &b->graph->nodes[i];
         int waiting = b->turn[i] >= done;
         uint64_t outs = b->outs[i], after, peak, again;
+        if (brute_reads_updated(b, n, done)) continue;
         if (n->is_input || (low & b->ins[i]) != b->ins[i] || (b->spent_of[i] >= 0 && low >> b->spent_of[i] & 1)) continue;
         after = low | outs | (waiting ? (uint64_t)1 << b->ran_of[i] : 0) | (b->spent_of[i] >= 0 ? (uint64_t)1 << b->spent_of[i] : 0);
         again = brute_weigh(b, outs & low);
@@ -166,7 +178,7 @@ static inline int brute_solve(brute *b, uint64_t budget, uint64_t *cost, uint64_
         brute_forwards(b, s, done, low, now, budget);
         if (done < b->order_count && (low & b->reads[b->order[done]]) == b->reads[b->order[done]]) {
             int v = b->order[done];
-            uint64_t after = low & ~((uint64_t)1 << b->ran_of[v]);
+            uint64_t after = b->ran_of[v] < 0 ? low : low & ~((uint64_t)1 << b->ran_of[v]);
             if (b->saved_of[v] >= 0) after &= ~((uint64_t)1 << b->saved_of[v]);
             brute_edge(b, s, after | (uint64_t)(done + 1) << b->bits, b->graph->nodes[v].bwd_cost,
                        now - b->between[done] + b->during[done] + b->graph->nodes[v].bwork_bytes, budget);

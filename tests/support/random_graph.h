@@ -3,6 +3,8 @@
 #define TESTS_RANDOM_GRAPH_H
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static inline int random_chance(tl_random *random, int percent) {
@@ -119,6 +121,99 @@ static inline tl_result random_effect_graph(tl_env *env, tl_random *random, int3
         if (nodes[id].saved_bytes && random_chance(&own, 60))
             nodes[id].swork_bytes = random_chance(&own, 30) ? 0 : tl_next_random_below(&own, 2 * nodes[id].fwork_bytes + 20);
     }
+    return result;
+}
+
+// Copy a node of one graph to the end of another; new_ids says where its inputs are there. states: so many more inputs.
+static inline tl_result random_copy_node(tl_env *env, const tl_graph *from, int32_t id, const int32_t *new_ids,
+                                         const tl_tensor *states, int32_t state_count, tl_graph *to) {
+    const tl_node *node = &from->nodes[id];
+    tl_node_desc desc;
+    tl_tensor inputs[12];
+    uint64_t bytes[4];
+    char needs[160] = "none", *at = needs;
+    int32_t k;
+    memset(&desc, 0, sizeof desc);
+    desc.name = tl_name_node(from, id);
+    desc.op = tl_name_op(from, id);
+    desc.unit = node->unit ? tl_name_unit(from, id) : NULL;
+    desc.inputs = inputs;
+    desc.input_count = node->input_count + state_count;
+    desc.output_bytes = bytes;
+    desc.output_count = node->output_count;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *input = &from->outputs[from->inputs[node->first_input + k].tensor];
+        inputs[k].node = new_ids[input->node];
+        inputs[k].output = input->output;
+        if (from->inputs[node->first_input + k].needed) at += sprintf(at, "%sin%d", at > needs ? "," : "", (int)k);
+    }
+    for (k = 0; k < state_count; k++) {
+        inputs[node->input_count + k] = states[k];
+        if (node->has_grad && (k + id) % 3) at += sprintf(at, "%sin%d", at > needs ? "," : "", (int)(node->input_count + k));
+    }
+    for (k = 0; k < node->output_count; k++) {
+        bytes[k] = from->outputs[node->first_output + k].bytes;
+        if (from->outputs[node->first_output + k].needed) at += sprintf(at, "%sout%d", at > needs ? "," : "", (int)k);
+    }
+    desc.needs = needs;
+    desc.fwd_cost = node->fwd_cost; desc.bwd_cost = node->bwd_cost;
+    desc.saved_bytes = node->saved_bytes; desc.param_bytes = node->param_bytes;
+    desc.fwork_bytes = node->fwork_bytes; desc.bwork_bytes = node->bwork_bytes;
+    desc.swork_bytes = node->swork_bytes ? node->swork_bytes : TL_SCRATCH_NONE;
+    desc.layer = node->layer + 1;
+    desc.inplace = node->inplace + 1;
+    desc.no_grad = !node->is_input && !node->has_grad;
+    desc.keep = node->keep; desc.fixed = node->fixed; desc.once = node->once;
+    desc.dynamic = node->dynamic;
+    return tl_add_node(env, to, &desc, NULL);
+}
+
+// Add a state of random bytes; now and then one that does not change.
+static inline tl_result random_state(tl_env *env, tl_random *random, tl_graph *graph, tl_tensor *weight) {
+    tl_state_desc desc;
+    uint64_t moments[2];
+    char name[16];
+    memset(&desc, 0, sizeof desc);
+    snprintf(name, sizeof name, "w%d", (int)graph->node_count);
+    desc.name = name;
+    desc.op = "adamw";
+    desc.bytes = random_chance(random, 5) ? 0 : 1 + tl_next_random_below(random, random_chance(random, 30) ? 200 : 20);
+    desc.kind = random_chance(random, 85) ? TL_STATE_TRAINED : random_chance(random, 50) ? TL_STATE_FROZEN : TL_STATE_STATISTIC;
+    if (desc.kind == TL_STATE_TRAINED) {
+        desc.moment_bytes = moments;
+        desc.moment_count = random_count(random, 0, 2);
+        moments[0] = desc.bytes;
+        moments[1] = 1 + tl_next_random_below(random, 20);
+        desc.update_cost = tl_next_random_below(random, 20);
+        if (random_chance(random, 30)) desc.update_work_bytes = 1 + tl_next_random_below(random, 40);
+    }
+    return tl_add_state(env, graph, &desc, weight);
+}
+
+// The same graph in which nodes read states: such that stand right above their reader, at the top, or anywhere, of one
+// reader or several. at_most: states in the graph.
+static inline tl_result random_add_states(tl_env *env, tl_random *random, const tl_graph *from, int32_t at_most, tl_graph *to) {
+    int32_t *new_ids = (int32_t *)calloc((size_t)from->node_count + 1, sizeof *new_ids), id, k, count = 0;
+    tl_tensor *all = (tl_tensor *)calloc((size_t)at_most + 1, sizeof *all);
+    int style = random_count(random, 0, 3), at_top = style == 1 ? at_most : style ? 0 : random_count(random, 0, at_most);
+    tl_result result = new_ids && all ? TL_OK : TL_ERROR_NO_MEMORY;
+    tl_init_graph(to);
+    to->batch = from->batch;
+    for (; count < at_top && !result; count++) result = random_state(env, random, to, &all[count]);
+    for (id = 0; id < from->node_count && !result; id++) {
+        tl_tensor reads[2];
+        int32_t read_count = 0;
+        for (k = 0; k < 2 && !from->nodes[id].is_input && !from->nodes[id].takes_blocks && random_chance(random, 60); k++) {
+            int is_new = count < at_most && (!count || style == 2 || random_chance(random, 50));
+            if (is_new && !result) result = random_state(env, random, to, &all[count++]);
+            if (count) reads[read_count++] = is_new ? all[count - 1] : all[tl_next_random_below(random, (uint64_t)count)];
+        }
+        if (!result) result = random_copy_node(env, from, id, new_ids, reads, read_count, to);
+        new_ids[id] = to->node_count - 1;
+    }
+    free(new_ids);
+    free(all);
+    if (result) tl_free_graph(env, to);
     return result;
 }
 

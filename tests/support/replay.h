@@ -38,8 +38,11 @@ static inline void replay_forward(replay *r, const tl_node *node, replay_node *s
     uint64_t again = 0;
     int32_t i, missing = 0, last = node->first_output + node->output_count;
     replay_need(r, !node->once || !state->ran, "may run once only");
-    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t maker = r->graph->outputs[r->graph->inputs[i].tensor].node;
         replay_need(r, replay_readable(r, r->graph->inputs[i].tensor), "an input is not resident");
+        replay_need(r, !r->graph->nodes[maker].state || !r->nodes[maker].done, "a state that it reads was updated");
+    }
     for (i = node->first_output; i < last; i++) {
         replay_need(r, r->tensors[i].state != REPLAY_COMING, "an output is being fetched");
         missing += r->tensors[i].state == REPLAY_ABSENT;
@@ -75,14 +78,31 @@ static inline void replay_forward(replay *r, const tl_node *node, replay_node *s
 
 static inline void replay_gradient(replay *r, int32_t tensor) {
     if (r->tensors[tensor].has_gradient || !r->graph->nodes[r->graph->outputs[tensor].node].has_grad) return;
+    if (r->graph->nodes[r->graph->outputs[tensor].node].state && r->graph->outputs[tensor].output) return;  // a moment
     r->tensors[tensor].has_gradient = 1;
     r->live += r->graph->outputs[tensor].bytes;
 }
 
+// Updates have no place of their own in the order of backwards.
+static inline int replay_is_ordered(const replay *r, int32_t id) { return r->graph->nodes[id].has_grad && !r->graph->nodes[id].state; }
+
+// An update runs once, when every backward that adds to the gradient has.
+static inline void replay_update(replay *r, int32_t id) {
+    int32_t reader, i;
+    replay_need(r, !r->nodes[id].done, "updated twice");
+    for (reader = id + 1; reader < r->graph->node_count; reader++) {
+        const tl_node *node = &r->graph->nodes[reader];
+        for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
+            replay_need(r, r->graph->outputs[r->graph->inputs[i].tensor].node != id || r->nodes[reader].done,
+                        "a reader has not run backward before the update");
+    }
+}
+
 static inline void replay_backward(replay *r, const tl_node *node, replay_node *state, int32_t id) {
     int32_t i, last = node->first_output + node->output_count;
-    replay_need(r, id == r->next, "not the next backward in reverse order");
-    replay_need(r, state->ran, "its forward never ran");
+    if (node->state) replay_update(r, id);
+    else replay_need(r, id == r->next, "not the next backward in reverse order");
+    replay_need(r, state->ran || node->state, "its forward never ran");
     replay_need(r, !node->saved_bytes || state->has_saved, "its saved bytes are missing");
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         replay_need(r, !r->graph->inputs[i].needed || replay_readable(r, r->graph->inputs[i].tensor),
@@ -96,13 +116,13 @@ static inline void replay_backward(replay *r, const tl_node *node, replay_node *
     r->now += node->bwd_cost;
     r->in_wait = 0;
     for (i = node->first_output; i < last; i++) {
+        if (r->tensors[i].has_gradient) r->live -= r->graph->outputs[i].bytes;
         r->tensors[i].has_gradient = 0;
-        r->live -= r->graph->outputs[i].bytes;
     }
     if (state->has_saved) r->live -= node->saved_bytes;
     state->has_saved = 0;
     state->done = 1;
-    for (r->next--; r->next >= 0 && !r->graph->nodes[r->next].has_grad;) r->next--;
+    while (r->next >= 0 && (r->nodes[r->next].done || !replay_is_ordered(r, r->next))) r->next--;
 }
 
 // Copies follow each other, with two channels those of one direction. Without any, kernels wait meanwhile.
@@ -166,7 +186,8 @@ static inline void replay_step(replay *r, const tl_step *step) {
     if (r->broken) return;
     node = &r->graph->nodes[step->node];
     state = &r->nodes[step->node];
-    replay_need(r, !node->is_input, "a graph input takes no steps");
+    replay_need(r, !node->is_input || (node->state && node->has_grad && kind == TL_STEP_BACKWARD),
+                "a graph input takes no steps, a state its update alone");
     replay_need(r, step->output >= -1 && step->output < node->output_count, "no such output");
     if (r->broken) return;
     if (kind == TL_STEP_FORWARD || kind == TL_STEP_FORWARD_INPLACE || kind == TL_STEP_FORWARD_SAVE) {
@@ -191,6 +212,8 @@ static inline void replay_step(replay *r, const tl_step *step) {
 static inline void replay_end(replay *r, int inference) {
     int32_t i, k, any = 0;
     replay_need(r, r->next < 0, "a backward never ran");
+    for (i = 0; i < r->graph->node_count && !inference; i++)
+        replay_need(r, !r->graph->nodes[i].state || !r->graph->nodes[i].has_grad || r->nodes[i].done, "an update never ran");
     for (i = 0; i < r->graph->node_count; i++) any |= r->graph->nodes[i].keep;
     for (i = 0; i < r->graph->node_count; i++) {
         const tl_node *node = &r->graph->nodes[i];
@@ -217,7 +240,7 @@ static inline int replay_plan(const tl_graph *graph, const tl_plan *plan, const 
     }
     r->peak = r->live;
     r->next = plan->inference ? -1 : graph->node_count - 1;
-    while (r->next >= 0 && !graph->nodes[r->next].has_grad) r->next--;
+    while (r->next >= 0 && !replay_is_ordered(r, r->next)) r->next--;
     for (r->step = 0; r->step < plan->step_count && !r->broken; r->step++) replay_step(r, &plan->steps[r->step]);
     if (r->broken) r->step--;
     else replay_end(r, plan->inference);

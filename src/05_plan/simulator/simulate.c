@@ -16,7 +16,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
-    if (graph->nodes[step->node].is_input) return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
+    if (graph->nodes[step->node].is_input && (step->kind != TL_STEP_BACKWARD || !graph->nodes[step->node].state))
+        return tli_sim_broken(sim, TLI_RULE(INPUTS_TAKE_NO_STEPS_BUT_UPDATES));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
             return tli_sim_broken(sim, TLI_RULE(ACTS_ON_NODE_OUTPUT));
@@ -220,7 +221,7 @@ static uint64_t tli_sim_read_graph(tli_sim *sim) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         cost += node->fwd_cost + (!sim->inference && node->has_grad ? node->bwd_cost : 0);
-        if (node->has_grad) sim->next_backward[sim->slot] = id;
+        if (tli_sim_is_ordered(graph, id)) sim->next_backward[sim->slot] = id;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             tli_sim_node *maker = &sim->nodes[graph->outputs[graph->inputs[i].tensor].node];
             maker->is_read = 1;

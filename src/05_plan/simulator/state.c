@@ -204,7 +204,7 @@ static void tli_sim_choose_slot(tli_sim *sim, int32_t slot) {
 static int tli_sim_tensor_holds(const tli_sim *sim, const tli_sim_tensor *t, int32_t tensor) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
     if (t->state > TLI_PACKED || (t->state == TLI_LEAVING && !t->on_host)) return 0;
-    if (t->has_gradient && (sim->inference || !sim->graph->nodes[output->node].has_grad)) return 0;
+    if (t->has_gradient && (sim->inference || !tli_gets_gradient(sim->graph, tensor))) return 0;
     return t->state != TLI_PACKED || t->packed_bytes == tl_find_codec_bytes((tl_codec)t->codec, output->bytes);
 }
 

@@ -21,6 +21,12 @@ static int tli_sim_readable(const tli_sim *sim, int32_t tensor) {
     return sim->tensors[tensor].state == TLI_RESIDENT || sim->tensors[tensor].state == TLI_LEAVING;
 }
 
+// Whether a tensor is of a state whose update has run.
+static int tli_sim_is_updated(const tli_sim *sim, int32_t tensor) {
+    int32_t maker = sim->graph->outputs[tensor].node;
+    return sim->graph->nodes[maker].state && sim->nodes[maker].done;
+}
+
 static tl_result tli_sim_check_inplace(tli_sim *sim, const tl_node *node) {
     const tl_node_input *inputs = tli_inputs_of(sim->graph, node);
     int32_t from, i, reads = 0;
@@ -42,9 +48,12 @@ static tl_result tli_sim_check_forward(tli_sim *sim, const tl_node *node, tl_ste
     *missing = 0;
     if (node->once && sim->nodes[sim->step->node].ran)
         return tli_sim_broken(sim, TLI_RULE(MAY_RUN_ONCE_ONLY));
-    for (i = 0; i < node->input_count; i++)
+    for (i = 0; i < node->input_count; i++) {
         if (!tli_sim_readable(sim, inputs[i].tensor))
             return tli_sim_broken_tensor(sim, TLI_RULE(INPUT_IS_NOT_RESIDENT), inputs[i].tensor);
+        if (tli_sim_is_updated(sim, inputs[i].tensor))
+            return tli_sim_broken_tensor(sim, TLI_RULE(READS_STATE_AFTER_ITS_UPDATE), inputs[i].tensor);
+    }
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         if (sim->tensors[i].state == TLI_COMING)
             return tli_sim_broken_tensor(sim, TLI_RULE(OUTPUT_IS_BEING_FETCHED), i);
@@ -153,8 +162,9 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     if (sim->inference) return tli_sim_broken(sim, TLI_RULE(NO_BACKWARD_IN_INFERENCE));
     if (!node->has_grad) return tli_sim_broken(sim, TLI_RULE(HAS_NO_GRADIENT));
     if (sim->nodes[id].done) return tli_sim_broken(sim, TLI_RULE(BACKWARD_ALREADY_RAN));
-    if (!sim->nodes[id].ran && !sim->nodes[id].enters) return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
-    if (!sim->any_order && id != sim->next_backward[sim->slot])
+    if (!sim->nodes[id].ran && !sim->nodes[id].enters && !node->is_input)
+        return tli_sim_broken(sim, TLI_RULE(FORWARD_NEVER_RAN));
+    if (!sim->any_order && !node->state && id != sim->next_backward[sim->slot])
         return tli_sim_broken_node(sim, TLI_RULE(BACKWARD_OUT_OF_ORDER_NODE_IS_NEXT),
                                    sim->next_backward[sim->slot]);
     if (sim->nodes[id].waits_for)
@@ -175,7 +185,7 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 // Make a gradient, unless there is one. adds: 1 = the backward adds to it then.
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
-    if (!sim->graph->nodes[output->node].has_grad) return TL_OK;
+    if (!tli_gets_gradient(sim->graph, tensor)) return TL_OK;
     if (sim->tensors[tensor].has_gradient == TLI_SUMMED)
         return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (sim->tensors[tensor].has_gradient) {
@@ -196,7 +206,7 @@ static void tli_sim_read_backward(const tli_sim *sim, int32_t id) {
         if (graph->inputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
         if (graph->outputs[i].needed) tli_ledger_move(sim, TL_USE_OUTPUT, i, 1);
-        tli_ledger_move(sim, TL_USE_GRADIENT, i, 1);
+        if (tli_gets_gradient(graph, i)) tli_ledger_move(sim, TL_USE_GRADIENT, i, 1);
     }
     tli_ledger_move(sim, TL_USE_SAVED, id, 1);
 }
@@ -207,6 +217,7 @@ static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i;
     for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        if (!sim->tensors[i].has_gradient) continue;  // a moment
         tli_sim_release(sim, TLI_USE_GRADIENT, i, graph->outputs[i].bytes);
         sim->tensors[i].has_gradient = 0;
     }
@@ -232,6 +243,12 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
     return TL_OK;
 }
 
+// Whether the backward of a node has its place in the order of backwards. An update has none: it touches its own
+// state alone, so its place changes no sum.
+static int tli_sim_is_ordered(const tl_graph *graph, int32_t id) {
+    return graph->nodes[id].has_grad && !graph->nodes[id].state;
+}
+
 // Run a backward. It allocates, in this order: gradients of outputs, gradients of inputs, bwork,
 // where a gradient is allocated only if no other backward has done so. Then it frees bwork, and what
 // tli_sim_end_backward says.
@@ -252,7 +269,7 @@ static tl_result tli_sim_backward(tli_sim *sim, int32_t id) {
     if (sim->step->begins) tli_sim_begin_call(sim, id, TLI_BEGUN_BACKWARD);
     else tli_sim_end_backward(sim, id);
     sim->nodes[id].done = 1;
-    while (*next >= 0 && (sim->nodes[*next].done || !graph->nodes[*next].has_grad)) --*next;
+    while (*next >= 0 && (sim->nodes[*next].done || !tli_sim_is_ordered(graph, *next))) --*next;
     sim->report.backward_count++;
     TLI_INVARIANT(*next < 0 || !sim->nodes[*next].done);
     return TL_OK;

@@ -98,7 +98,7 @@ static int tli_is_trained(const tli_code *c, const tl_node *node) {
 }
 
 static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
-    return graph->nodes[graph->outputs[graph->inputs[node->first_input + i].tensor].node].has_grad;
+    return tli_gets_gradient(graph, graph->inputs[node->first_input + i].tensor);
 }
 
 // Whether a node has operand i of a part.

@@ -195,9 +195,10 @@ static void tli_bound_scale_costs(tli_bound *model) {
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {  // fits 64 bits: tl_check_graph
         const tl_node *node = &graph->nodes[id];
-        if (node->is_input || model->runs_by[id] == INT32_MAX) continue;
-        model->base_cost += node->fwd_cost;
+        if (model->runs_by[id] == INT32_MAX) continue;
         if (model->runs_by[id] < model->order_count && node->has_grad) model->base_cost += node->bwd_cost;
+        if (node->is_input) continue;
+        model->base_cost += node->fwd_cost;
         sum += node->fwd_cost;
         model->cost_step = tli_bound_gcd(model->cost_step, node->fwd_cost);
     }
@@ -302,12 +303,12 @@ static void tli_bound_find_sets(tli_bound *model, uint8_t *has_gradient) {
     int32_t p, i;
     for (p = 0; p < model->order_count; p++) {
         const tl_node *node = &graph->nodes[model->order[p]];
-        int32_t end = node->first_output + node->output_count;
+        int32_t end = tli_gradient_end(node);
         for (i = node->first_output; i < end; i++)
             if (!has_gradient[i]) { has_gradient[i] = 1; live += graph->outputs[i].bytes; }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (has_gradient[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (has_gradient[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             has_gradient[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }

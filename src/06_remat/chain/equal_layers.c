@@ -275,13 +275,10 @@ static int tli_chain_gains(const tli_chain *chain) {
     return 0;
 }
 
-// Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
-// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
-// after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
-// has_leaves: 1 = leaves may be run in fewer bytes; 2 = the same, and nothing is planned where none can.
-static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
-                                 uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
-                                 tli_steps *steps, tli_chain_result *found) {
+// As tli_remat_chain, of a graph without states.
+static tl_result tli_chain_plan(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
+                                uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
+                                tli_steps *steps, tli_chain_result *found) {
     tli_chain chain;
     tl_result result;
     tli_zero(found, sizeof *found);
@@ -312,6 +309,38 @@ static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t bu
         found->work = chain.work;
     }
     tli_chain_free(&chain);
+    return result;
+}
+
+// Find the cheapest persistent schedule within the budget. TL_ERROR_INFEASIBLE, without a sentence: none was
+// found; steps are then those of the least budget, or empty for Revolve's chain, whose last node sets it, and
+// after progress asked to stop or most_work was reached. Curves that take more than work_limit are shortened.
+// has_leaves: 1 = leaves may be run in fewer bytes; 2 = the same, and nothing is planned where none can.
+// TL_ERROR_UNSUPPORTED, without a sentence: the graph has states that cannot be merged.
+static tl_result tli_remat_chain(tl_env *env, const tl_graph *graph, uint64_t budget, tli_remat_watch *watch,
+                                 uint64_t work_limit, uint64_t most_work, int32_t has_leaves,
+                                 tli_steps *steps, tli_chain_result *found) {
+    tli_merged merged;
+    tli_steps split;
+    tl_result result;
+    if (!tli_has_states(graph))
+        return tli_chain_plan(env, graph, budget, watch, work_limit, most_work, has_leaves, steps, found);
+    tli_zero(found, sizeof *found);
+    *steps = tli_steps_of(env);
+    result = tli_merge_states(env, graph, &merged);
+    if (!result) {
+        int fits = budget >= merged.pinned_bytes;
+        result = tli_chain_plan(env, &merged.graph, fits ? budget - merged.pinned_bytes : 0, watch, work_limit,
+                                most_work, has_leaves, steps, found);
+        if (!result && !fits) result = TL_ERROR_INFEASIBLE;     // the graph takes 0 bytes beside its states
+        if (!tli_add_u64(found->least, merged.pinned_bytes, &found->least)) found->least = UINT64_MAX;
+        split = tli_steps_of(env);
+        tli_split_states(&merged, graph, steps, &split);
+        tli_release(env, steps->steps);
+        *steps = split;
+        if (split.failed) result = TL_ERROR_NO_MEMORY;
+    }
+    tli_free_merged(&merged);
     return result;
 }
 #endif  // TL_NO_PLANNERS

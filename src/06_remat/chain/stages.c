@@ -485,7 +485,7 @@ static void tli_chain_list_needed(tli_chain *chain, const tli_chain_stage *s, in
         chain->kinds[i] &= (uint8_t)~TLI_CHAIN_WANTED;
         chain->last_use[i] = -1;
         if (last == s->last && !(chain->marks[graph->outputs[i].node] & TLI_CHAIN_ADVANCE) &&
-            graph->nodes[graph->outputs[i].node].has_grad) tli_chain_want(chain, i, s->first);
+            tli_gets_gradient(graph, i)) tli_chain_want(chain, i, s->first);
     }
     for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
         if (graph->inputs[i].needed) tli_chain_want(chain, graph->inputs[i].tensor, s->first);
@@ -568,8 +568,8 @@ static int tli_chain_is_alike(const tli_chain *chain, const tli_chain_stage *a, 
             const tl_node_input *p = &graph->inputs[x->first_input + i];
             const tl_node_input *q = &graph->inputs[y->first_input + i];
             if (q->tensor - p->tensor != apart || !p->needed != !q->needed) return 0;
-            if (graph->nodes[graph->outputs[p->tensor].node].has_grad !=
-                graph->nodes[graph->outputs[q->tensor].node].has_grad) return 0;
+            if (tli_gets_gradient(graph, p->tensor) !=
+                tli_gets_gradient(graph, q->tensor)) return 0;
             if (graph->outputs[p->tensor].bytes != graph->outputs[q->tensor].bytes) return 0;
         }
     }

@@ -44,6 +44,7 @@ typedef struct tli_set { uint64_t word[TLI_EXACT_WORDS]; } tli_set;  // of items
 // A node that may run.
 typedef struct tli_exact_call {
     int32_t  node, turn;                // turn: position of its backward, -1 = none
+    int32_t  latest;                    // the last position at which the states that it reads are not updated
     tli_set  inputs, made, saved;       // items: read by forward; made by any forward; made by S alone
     tli_set  source;                    // the input that output 0 may overwrite; empty = none
     tli_set  spent;                     // item of a node that may run once only; empty = may run again
@@ -209,7 +210,7 @@ static void tli_exact_find_wanted(tli_exact *x) {
             if (grad && graph->outputs[i].needed) x->wanted[i] = 1;
             runs |= x->wanted[i];
         }
-        if (node->is_input || !runs) continue;
+        if (!runs || (node->is_input && !grad)) continue;  // a state has an update alone
         x->call_of[id] = 0;
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             x->wanted[graph->inputs[i].tensor] = 1;
@@ -289,6 +290,18 @@ static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_e
     call->source_bytes = graph->outputs[from].bytes;
 }
 
+// The last position at which a node may run forward: the updates of the states that it reads, whose calls are read
+// before it, come later.
+static int32_t tli_exact_find_latest(const tli_exact *x, const tl_node *node) {
+    int32_t i, latest = INT32_MAX;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t maker = x->graph->outputs[x->graph->inputs[i].tensor].node;
+        int32_t turn = x->graph->nodes[maker].state && x->call_of[maker] >= 0 ? x->calls[x->call_of[maker]].turn : -1;
+        if (turn >= 0 && turn < latest) latest = turn;
+    }
+    return latest;
+}
+
 static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     const tl_graph *graph = x->graph;
     const tl_node *node = &graph->nodes[id];
@@ -296,6 +309,7 @@ static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     int32_t i, item = x->saved_of[id];
     call->node = id;
     call->turn = -1;
+    call->latest = tli_exact_find_latest(x, node);
     call->fwd_cost = node->fwd_cost;
     call->fwork_bytes = node->fwork_bytes;
     call->swork_bytes = node->swork_bytes;
@@ -343,18 +357,18 @@ static void tli_exact_add_gradients(tli_exact *x) {
         const tl_node *node = &graph->nodes[x->calls[p->call].node];
         p->between_bytes = alive;
         if (k == x->position_count - 1) break;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        for (i = node->first_output; i < tli_gradient_end(node); i++) {
             if (!x->wanted[i]) alive += graph->outputs[i].bytes;
             x->wanted[i] = 1;
         }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (x->wanted[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (x->wanted[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             x->wanted[tensor] = 1;
             alive += graph->outputs[tensor].bytes;
         }
         p->during_bytes = alive + node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             alive -= graph->outputs[i].bytes;
     }
     TLI_INVARIANT(alive == x->pinned_bytes);
@@ -389,7 +403,7 @@ static void tli_exact_read_positions(tli_exact *x) {
         int32_t saved = x->saved_of[x->calls[p->call].node];
         p->reads = tli_exact_items_read(x, node, 1);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (graph->outputs[i].needed)
+            if (graph->outputs[i].needed && x->item_of[i] >= 0)
                 p->reads = tli_set_join(p->reads, tli_set_of(x->item_of[i]));
         if (saved >= 0) p->reads = tli_set_join(p->reads, tli_set_of(saved));
         p->bwd_cost = node->bwd_cost;
@@ -707,6 +721,7 @@ static void tli_exact_undo_forward(tli_exact *x, const tli_exact_call *call) {
     int makes = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->made));
     int saves = !tli_set_is_empty(tli_set_meet(x->wanted_after, call->saved));
     tl_step_kind kind;
+    if (x->position > call->latest) return;
     before = tli_set_join(before, call->spent);
     if (!tli_set_is_within(call->spent, x->given)) return;
     if (saves)  // `before` still has the saved item, so its bytes count during the call

@@ -116,21 +116,22 @@ static void tli_order_add_backward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
     int32_t call = tli_order_add_call(o, id, 1, node->bwork_bytes), forward = o->call_of[id], i;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+    for (i = node->first_output; i < node->first_output + node->output_count; i++)
         if (graph->outputs[i].needed) tli_order_add_read(o, call, o->item_of[i]);
+    for (i = node->first_output; i < tli_gradient_end(node); i++) {
         tli_order_add_read(o, call, o->gradient_of[i]);
         if (o->gradient_of[i] < 0) o->calls[call].work_bytes += tli_order_bytes(o, graph->outputs[i].bytes);
     }
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t tensor = graph->inputs[i].tensor;
         if (graph->inputs[i].needed) tli_order_add_read(o, call, o->item_of[tensor]);
-        if (o->gradient_of[tensor] >= 0 || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+        if (o->gradient_of[tensor] >= 0 || !tli_gets_gradient(graph, tensor)) continue;
         o->gradient_of[tensor] = tli_order_add_item(o, call, graph->outputs[tensor].bytes, -1, 0);
     }
     tli_order_add_read(o, call, o->saved_of[id]);
     o->calls[call].end_read = o->read_count;
     o->calls[call].before[1] = forward;
-    o->calls[forward].after[1] = call;
+    if (forward >= 0) o->calls[forward].after[1] = call;  // a state has none
     if (call && o->calls[call - 1].is_backward) {
         o->calls[call].before[0] = call - 1;
         o->calls[call - 1].after[0] = call;

@@ -86,9 +86,22 @@ static tl_result tli_check_live(tl_env *env, tli_function function, int32_t live
     return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(LIVE_MUST_BE_0_OR_1));
 }
 
+// States can be planned by stages where each is updated right behind the only backward that adds to it.
+static tl_result tli_check_chain_states(tl_env *env, const tl_graph *graph) {
+    tli_merged merged;
+    tl_result result;
+    if (!tli_has_states(graph)) return TL_OK;
+    result = tli_merge_states(env, graph, &merged);
+    tli_free_merged(&merged);
+    if (!result) return TL_OK;
+    return tli_fail(env, result, TLI_IN(PLAN_CHAIN), result == TL_ERROR_NO_MEMORY
+                    ? TLI_RULE(NO_MEMORY_TO_PLAN) : TLI_RULE(CHAIN_STATES_ARE_UPDATED_BEHIND_THEIR_READERS));
+}
+
 static tl_result tli_check_chain_desc(tl_env *env, const tl_chain_plan_desc *desc) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (!result) result = tli_check_live(env, TLI_IN(PLAN_CHAIN), desc->live);
+    if (!result) result = tli_check_chain_states(env, desc->graph);
     return !result && desc->device ? tl_check_device(env, desc->device) : result;
 }
 

@@ -120,8 +120,9 @@ static void tli_once_find_runs(tli_once *o) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             o->runs[id] |= o->is_result[i];
         if (node->is_input) o->runs[id] = 0;
+        if (o->runs[id]) o->base_cost += node->fwd_cost;
+        if (tli_once_trains(o, id)) o->base_cost += node->bwd_cost;
         if (!o->runs[id]) continue;
-        o->base_cost += node->fwd_cost + (tli_once_trains(o, id) ? node->bwd_cost : 0);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             o->runs[graph->outputs[graph->inputs[i].tensor].node] = 1;
     }
@@ -135,16 +136,16 @@ static void tli_once_count_gradients(tli_once *o) {
     for (id = o->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         if (!tli_once_trains(o, id)) continue;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             if (!o->here[i]) { o->here[i] = 1; live += graph->outputs[i].bytes; }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (o->here[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (o->here[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             o->here[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
         o->gradients[id] = live + node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= graph->outputs[i].bytes;
         o->left[id] = live;
     }
@@ -302,7 +303,7 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
             are_here &= (keep[i] || o->is_fixed[i]) && o->wanted[i];
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             int stays = at >= o->first_count && (keep[i] || o->is_fixed[i]);
-            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed) tli_once_use(o, i, at); }
+            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed && !node->is_input) tli_once_use(o, i, at); }
             else if (!are_here) tli_once_make(o, i, at, stays);
         }
         if (kind == TLI_ONCE_BACKWARD && o->is_read[saved]) tli_once_use(o, saved, at);

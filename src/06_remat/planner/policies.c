@@ -207,18 +207,18 @@ static void tli_policy_count_gradients(tli_policy *p) {
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         if (!node->has_grad) continue;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+        for (i = node->first_output; i < tli_gradient_end(node); i++) {
             if (!p->keep[i]) live += graph->outputs[i].bytes;
             p->keep[i] = 1;
         }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t tensor = graph->inputs[i].tensor;
-            if (p->keep[tensor] || !graph->nodes[graph->outputs[tensor].node].has_grad) continue;
+            if (p->keep[tensor] || !tli_gets_gradient(graph, tensor)) continue;
             p->keep[tensor] = 1;
             live += graph->outputs[tensor].bytes;
         }
         p->gradients[id] = live + node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= graph->outputs[i].bytes;
     }
     tli_zero(p->keep, (size_t)graph->tensor_count);

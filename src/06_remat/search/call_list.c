@@ -77,6 +77,7 @@ static void tli_replay_call(tli_replay *r, int32_t call) {
     for (k = p->first_touch[call]; k < p->first_touch[call + 1] && call < tli_search_end_call(p); k++) {
         int32_t item = p->touches[k].item;
         if (item >= graph->tensor_count || item == over || r->is_held[item]) continue;
+        if (p->settled_by[item] == call) continue;
         tli_replay_add_step(r, TL_STEP_DROP, graph->outputs[item].node, graph->outputs[item].output);
     }
     if (call < tli_search_end_call(p)) tli_replay_add_step(r, kind, id, TL_ALL_OUTPUTS);

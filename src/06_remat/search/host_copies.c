@@ -329,6 +329,7 @@ static void tli_offload_end_call(tli_offload *o, const tli_search_place *place) 
     for (e = place->first_event; e >= 0; e = s->events[e].sibling) {
         int32_t item = s->events[e].item, behind = s->events[e].behind;
         if (item >= o->graph->tensor_count || item == over) continue;
+        if (s->p->settled_by[item] == place->call) continue;
         if (!s->events[e].is_use && tli_offload_is_spilled_next(o, e)) (void)tli_offload_spill(o, item);
         if (tli_search_is_use(s, behind) || tli_offload_is_packed_next(o, e)) continue;
         if (tli_search_is_kept(s, behind) && (o->leaving[item] || !o->on_host[item]))

@@ -76,6 +76,7 @@ typedef struct tli_search_problem {
     const tl_graph *graph;
     int64_t         budget;
     int32_t         inference, item_count, node_count;
+    int32_t         any_settled;     // 1 = settled_by names an update
     int32_t         copies;          // 1 = tensors may come back from copies
     int64_t        *item_bytes;      // [item_count]
     int64_t        *packed_bytes;    // [tensors] of the compressed copy; 0 = has none
@@ -89,6 +90,8 @@ typedef struct tli_search_problem {
     int32_t         most_calls;      // of a list that becomes a sequence: see tli_search_limit_calls
     uint8_t        *is_wanted;       // [nodes] its forward must run at least once
     uint8_t        *is_result;       // [tensors] resident at the end
+    int32_t        *settled_by;      // [tensors] of a result: the update behind which it is not made again, and
+                                     // so stays, as a call; -1 = none
     int64_t         input_bytes;     // of graph inputs
 } tli_search_problem;
 
@@ -155,6 +158,7 @@ static void tli_search_free_problem(tli_search_problem *p) {
     tli_release(p->env, p->gradient_bytes);
     tli_release(p->env, p->is_wanted);
     tli_release(p->env, p->is_result);
+    tli_release(p->env, p->settled_by);
 }
 
 // Add an item to the touches of a call, once: seen[item] is call + 1 if the call has it already.
@@ -168,6 +172,31 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
     ++*count;
 }
 
+// Find settled_by[]. A result that depends on a state is made before the update of that state, which is the last
+// call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the lowest state
+// in the listing on which a node depends, whose update is the first.
+static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
+    const tl_graph *graph = p->graph;
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        above[id] = node->state == TL_STATE_TRAINED && !p->inference ? id : -1;
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
+            if (above[maker] > above[id]) above[id] = above[maker];
+        }
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            p->settled_by[i] = p->is_result[i] && above[id] >= 0 ? 2 * above[id] + 1 : -1;
+    }
+    tli_zero(above, (size_t)graph->node_count * sizeof *above);
+}
+
+static void tli_search_touch_settled(tli_search_problem *p, int32_t state, int32_t *seen, int32_t *count) {
+    int32_t i;
+    for (i = p->graph->nodes[state].first_output; i < p->graph->tensor_count && p->any_settled; i++)
+        if (p->settled_by[i] == 2 * state + 1) tli_search_touch_item(p, count, seen, 2 * state + 1, i, 1);
+}
+
 static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
     const tl_graph *graph = p->graph;
     const tl_node *node = &graph->nodes[id];
@@ -175,7 +204,11 @@ static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *se
     int32_t out_end = node->first_output + node->output_count;
     int trains = !p->inference && node->has_grad;
     p->first_touch[2 * id] = *count;
-    if (node->is_input) { p->first_touch[2 * id + 1] = *count; return; }
+    if (node->is_input) {
+        p->first_touch[2 * id + 1] = *count;
+        if (trains) tli_search_touch_settled(p, id, seen, count);
+        return;
+    }
     for (i = node->first_input; i < in_end; i++)
         tli_search_touch_item(p, count, seen, 2 * id, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < out_end; i++) tli_search_touch_item(p, count, seen, 2 * id, i, 0);
@@ -202,17 +235,19 @@ static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
     for (id = graph->node_count; id-- > 0;) {
         const tl_node *node = &graph->nodes[id];
         if (!node->has_grad || p->inference) continue;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             if (!seen[i]) { seen[i] = 1; live += (int64_t)graph->outputs[i].bytes; }
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t t = graph->inputs[i].tensor;
-            if (seen[t] || !graph->nodes[graph->outputs[t].node].has_grad) continue;
+            if (seen[t] || !tli_gets_gradient(graph, t)) continue;
             seen[t] = 1;
             live += (int64_t)graph->outputs[t].bytes;
         }
         p->call_bytes[2 * id + 1] = live + (int64_t)node->bwork_bytes;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+        for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= (int64_t)graph->outputs[i].bytes;
+        for (i = node->first_output; i < graph->tensor_count && node->state && p->any_settled; i++)
+            if (p->settled_by[i] == 2 * id + 1) live += (int64_t)graph->outputs[i].bytes;
         p->gradient_bytes[id] = live;
     }
 }
@@ -237,6 +272,8 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     const tl_graph *graph = p->graph;
     int32_t id, i, count = 0;
     tli_mark_results(graph, p->inference, p->is_result);
+    tli_search_find_settled(p, seen);
+    for (i = 0; i < graph->tensor_count; i++) p->any_settled |= p->settled_by[i] >= 0;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         tli_search_touch_node(p, id, seen, &count);
@@ -250,7 +287,8 @@ static void tli_search_read_graph(tli_search_problem *p, int32_t *seen) {
     }
     p->first_touch[tli_search_end_call(p)] = count;
     for (i = 0; i < graph->tensor_count; i++)
-        if (p->is_result[i]) tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
+        if (p->is_result[i] && p->settled_by[i] < 0)
+            tli_search_touch_item(p, &count, seen, tli_search_end_call(p), i, 1);
     p->first_touch[tli_search_end_call(p) + 1] = count;
     for (i = 0; i < 2 * graph->tensor_count && p->copies; i++) {
         int32_t call = tli_search_fetch_call(p, i), tensor = i % graph->tensor_count;
@@ -340,9 +378,10 @@ static tl_result tli_search_init_problem(const tli_remat_input *in, tli_search_p
     p->gradient_bytes = (int64_t *)tli_alloc_array(in->env, nodes, sizeof *p->gradient_bytes);
     p->is_wanted = (uint8_t *)tli_alloc_array(in->env, nodes, 1);
     p->is_result = (uint8_t *)tli_alloc_array(in->env, tensors, 1);
+    p->settled_by = (int32_t *)tli_alloc_array(in->env, tensors, sizeof *p->settled_by);
     seen = (int32_t *)tli_alloc_array(in->env, (uint64_t)p->item_count, sizeof *seen);
     if (p->item_bytes && p->packed_bytes && p->codec_ns && p->touches && p->first_touch && p->call_bytes &&
-        p->gradient_bytes && p->is_wanted && p->is_result && seen) {
+        p->gradient_bytes && p->is_wanted && p->is_result && p->settled_by && seen) {
         tli_search_read_graph(p, seen);
         tli_search_read_codec(p, in);
         tli_search_limit_calls(p);

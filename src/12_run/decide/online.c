@@ -422,7 +422,7 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
         int32_t tensor = graph->inputs[i].tensor;
         for (k = node->first_input; k < i && graph->inputs[k].tensor != tensor;) k++;
         if (k == i && !tensors[tensor].has_gradient &&
-            graph->nodes[graph->outputs[tensor].node].has_grad)
+            tli_gets_gradient(graph, tensor))
             bytes += graph->outputs[tensor].bytes;
     }
     return bytes;

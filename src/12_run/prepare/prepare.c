@@ -321,7 +321,7 @@ static tl_result tli_check_conversion(tl_run *run, int32_t id) {
     }
     if (!why) why = tli_find_missing(run, input, &code);
     if (!why) why = tli_find_missing(run, output, &code);
-    trains = trains && graph->nodes[graph->outputs[input].node].has_grad;  // else the gradient ends here
+    trains = trains && tli_gets_gradient(graph, input);  // else the gradient ends here
     if (!why && trains && !run->limits.host_visible && tli_is_added_to(run, input, id)) {
         code = TL_ERROR_UNSUPPORTED;
         why = TLI_RULE(FORMATS_ADDING_TO_GRADIENT_NEEDS_HOST);

@@ -1,0 +1,214 @@
+// [6] REMAT: graphs that own their weights. Every planner on random graphs with states, replayed by the rules alone; tiny ones
+// against brute force.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/brute_force.h"
+#include "support/replay.h"
+
+static const char *text_of(const tl_graph *graph) {
+    static char text[65536];
+    tl_print_graph(graph, text, sizeof text);
+    return text;
+}
+
+// A random graph with up to so many states.
+static void state_graph(tl_random *random, int32_t max_nodes, int32_t max_states, int percent, tl_graph *graph) {
+    tl_graph plain;
+    if (random_effect_graph(NULL, random, max_nodes, percent, &plain) ||
+        random_add_states(NULL, random, &plain, max_states, graph)) fail_msg("%s", "no graph");
+    tl_free_graph(NULL, &plain);
+    if (tl_check_graph(NULL, graph)) fail_msg("not a valid graph:\n%s", text_of(graph));
+}
+
+static void check_replay(const tl_graph *graph, const tl_plan *plan, const char *by) {
+    replay r;
+    if (!replay_plan(graph, plan, NULL, &r)) {
+        char steps[4096];
+        tl_print_schedule(plan, steps, sizeof steps);
+        fail_msg("%s: step %d: %s\n%s%s", by, (int)r.step, r.broken, text_of(graph), steps);
+    }
+    if (r.peak != plan->peak_bytes || r.cost != plan->cost)
+        fail_msg("%s: peak %lu, not %lu; cost %lu, not %lu\n%s", by, (unsigned long)plan->peak_bytes, (unsigned long)r.peak,
+                 (unsigned long)plan->cost, (unsigned long)r.cost, text_of(graph));
+}
+
+static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
+    tl_random random = { 4001 };
+    brute b;
+    brute_state *states = (brute_state *)calloc(1 << 17, sizeof *states);
+    brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
+    int tried = 0;
+    (void)state;
+    while (tried < scaled(1000)) {
+        tl_graph graph;
+        tl_plan all;
+        uint64_t cost, peak;
+        int k;
+        state_graph(&random, 6, 2, tried % 2 * 30, &graph);
+        if (brute_init(&b, &graph, 0) > 15) { tl_free_graph(NULL, &graph); continue; }
+        b.states = states; b.capacity = 1 << 17;
+        b.heap = heap; b.heap_capacity = 1 << 20;
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
+        check_replay(&graph, &all, "keep all");
+        for (k = 0; k < 3; k++) {
+            uint64_t budget = all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1);
+            tl_remat_desc desc;
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            tl_result result;
+            int fits;
+            memset(&desc, 0, sizeof desc);
+            memset(&env, 0, sizeof env);
+            desc.graph = &graph;
+            desc.live = 1;
+            desc.budget_bytes = budget ? budget : 1;
+            fits = brute_solve(&b, desc.budget_bytes, &cost, &peak);
+            result = tl_plan_remat(&env, &desc, &plan, &report);
+            if (result != (fits ? TL_OK : TL_ERROR_INFEASIBLE))
+                fail_msg("graph %d, budget %lu: %s\n%s", tried, (unsigned long)budget, env.error.text, text_of(&graph));
+            if (!report.proven) fail_msg("graph %d: not proven\n%s", tried, text_of(&graph));
+            if (fits && report.cost != cost)
+                fail_msg("graph %d, budget %lu: %lu, brute force %lu\n%s", tried, (unsigned long)budget,
+                         (unsigned long)report.cost, (unsigned long)cost, text_of(&graph));
+            if (fits) check_replay(&graph, &plan, "remat");
+            if (!fits) {
+                if (report.least_budget_bytes != report.bound_budget_bytes)
+                    fail_msg("graph %d, budget %lu: least %lu, bound %lu\n%s", tried, (unsigned long)budget,
+                             (unsigned long)report.least_budget_bytes, (unsigned long)report.bound_budget_bytes, text_of(&graph));
+                assert_true(brute_solve(&b, report.least_budget_bytes, &cost, &peak));
+                assert_false(brute_solve(&b, report.least_budget_bytes - 1, &cost, &peak));
+            }
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+        tried++;
+    }
+    free(states);
+    free(heap);
+}
+
+static void check_policies(const tl_graph *graph, uint64_t budget, uint64_t remat_cost, uint64_t least) {
+    tl_policy_kind kind;
+    for (kind = TL_POLICY_KEEP_ALL; kind <= TL_POLICY_CHAIN; kind = (tl_policy_kind)(kind + 1)) {
+        tl_policy_desc desc;
+        tl_env env;
+        tl_plan plan;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        memset(&env, 0, sizeof env);
+        desc.graph = graph;
+        desc.policy.kind = kind;
+        desc.budget_bytes = budget;
+        result = tl_plan_policy(&env, &desc, &plan);
+        if (result && result != TL_ERROR_INFEASIBLE && result != TL_ERROR_UNSUPPORTED && result != TL_ERROR_INVALID_ARG)
+            fail_msg("policy %s: %s\n%s", tl_name_policy(kind), env.error.text, text_of(graph));
+        if (!result) {
+            check_replay(graph, &plan, tl_name_policy(kind));
+            assert_true(plan.peak_bytes <= budget);
+            if (remat_cost > plan.cost)
+                fail_msg("policy %s costs %lu, remat %lu\n%s", tl_name_policy(kind), (unsigned long)plan.cost,
+                         (unsigned long)remat_cost, text_of(graph));
+            assert_true(plan.peak_bytes >= least);
+        }
+        tl_free_plan(&env, &plan);
+    }
+}
+
+// The answer of tl_plan_remat at a budget, checked in every way; returns its cost, UINT64_MAX where nothing fits.
+static uint64_t check_remat(const tl_graph *graph, uint64_t budget, int live, int host, uint64_t *least) {
+    tl_remat_desc desc;
+    tl_device device;
+    tl_env env;
+    tl_plan plan;
+    tl_remat_report report;
+    tl_result result;
+    uint64_t cost = UINT64_MAX;
+    memset(&desc, 0, sizeof desc);
+    memset(&device, 0, sizeof device);
+    memset(&env, 0, sizeof env);
+    desc.graph = graph;
+    desc.live = live;
+    desc.budget_bytes = budget;
+    if (host) { desc.host_budget_bytes = UINT64_MAX; desc.device = &device; device.link_bytes_per_second = 1000000000; }
+    result = tl_plan_remat(&env, &desc, &plan, &report);
+    if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%s\n%s", env.error.text, text_of(graph));
+    *least = result ? report.least_budget_bytes : plan.peak_bytes;
+    if (!result) {
+        replay r;
+        if (!replay_plan(graph, &plan, host ? &device : NULL, &r)) fail_msg("step %d: %s\n%s", (int)r.step, r.broken, text_of(graph));
+        assert_int_equal(r.peak, plan.peak_bytes);
+        assert_int_equal(r.cost, plan.cost);
+        assert_true(report.bound_cost <= plan.cost);
+        assert_true((live ? plan.peak_bytes : plan.arena_bytes) <= budget);
+        cost = plan.cost;
+    }
+    tl_free_plan(&env, &plan);
+    return cost;
+}
+
+static void every_planner_obeys_the_rules(void **state) {
+    tl_random random = { 4002 };
+    int i, k;
+    (void)state;
+    for (i = 0; i < scaled(300); i++) {
+        tl_graph graph;
+        tl_plan all;
+        uint64_t least;
+        state_graph(&random, random_chance(&random, 30) ? 60 : 16, 1 + i % 8, i % 3 * 10, &graph);
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
+        check_replay(&graph, &all, "keep all");
+        for (k = 0; k < 4; k++) {
+            uint64_t budget = 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1), cost, placed;
+            cost = check_remat(&graph, budget, 1, 0, &least);
+            check_policies(&graph, budget, cost, cost == UINT64_MAX ? least : 0);
+            placed = check_remat(&graph, budget, 0, 0, &least);
+            if (placed != UINT64_MAX) assert_true(cost != UINT64_MAX);
+            (void)check_remat(&graph, budget, 1, 1, &least);
+            (void)check_remat(&graph, budget, 0, 1, &least);
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+static void text_holds_states(void **state) {
+    tl_random random = { 4003 };
+    int i;
+    (void)state;
+    for (i = 0; i < scaled(300); i++) {
+        tl_graph graph, again;
+        char *before, *after;
+        size_t length;
+        state_graph(&random, 20, 6, 20, &graph);
+        length = tl_print_graph(&graph, NULL, 0);
+        before = (char *)malloc(length + 1);
+        after = (char *)malloc(length + 1);
+        assert_true(before && after);
+        tl_print_graph(&graph, before, length + 1);
+        assert_int_equal(tl_parse_graph(NULL, before, length, &again), TL_OK);
+        assert_int_equal(tl_print_graph(&again, after, length + 1), length);
+        assert_string_equal(before, after);
+        free(before);
+        free(after);
+        tl_free_graph(NULL, &again);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_holds_states),
+        cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
+        cmocka_unit_test(every_planner_obeys_the_rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
