@@ -703,7 +703,9 @@ extern "C" {
 //
 // So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to the
 // update, and backwards in reverse listing order place the updates: a state above its first reader is updated
-// as soon as its gradient is complete, states above all other nodes are updated when every gradient is.
+// as soon as its gradient is complete, states above all other nodes are updated when every gradient is. Where
+// several passes add to a gradient before one updates (micro-batches), the state holds it: it is an output of
+// the node, behind the moments.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -775,6 +777,7 @@ typedef struct tl_node_desc {
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     tl_state_kind state;            // 0 = no state; tl_add_state sets it
+    int32_t  holds_gradient;        // as in tl_state_desc: its gradient is the last output
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -787,6 +790,7 @@ typedef struct tl_state_desc {
     tl_state_kind   kind;           // 0 = trained
     uint64_t        update_cost;    // of one update
     uint64_t        update_work_bytes;  // scratch during the update
+    int32_t         holds_gradient; // 1 = its gradient is resident throughout, as the last output of the node
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
 } tl_state_desc;
@@ -808,6 +812,7 @@ typedef struct tl_node {
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
     uint8_t state;                  // tl_state_kind; outputs of a state: the weight, then its moments
+    uint8_t holds_gradient;         // of a state: 1 = behind these its gradient, resident throughout
 } tl_node;
 
 typedef struct tl_node_input {
@@ -881,6 +886,12 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 //
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
+
+// Make every trained state hold its gradient (tl_state_desc.holds_gradient), so that several passes add to it before
+// one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other indices.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
+TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
 
 // Add a view: a second name of a tensor (a reshape, a transpose), without bytes and without a node
 // of its own. tl_find_tensor resolves the name of a view to the tensor that holds the bytes, also
@@ -5476,6 +5487,7 @@ typedef struct tl_run_report {
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;      // backwards carried out
+    int32_t  update_count;        // of these, updates of states whose kernels were called
     int32_t  drop_count;          // drops carried out
     int32_t  step_count;          // steps carried out
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
@@ -5581,6 +5593,13 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
+
+// Skip the updates of states in the passes to come (on = 1), or carry them out again (0), between passes: so several
+// calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A pass
+// that is given up loses them. States must hold their gradients (tl_hold_gradients).
+//
+// Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
+TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
@@ -6845,7 +6864,9 @@ static size_t tli_finish(tli_writer *w) {
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
     X(COMPILE_PARALLEL, "tl_compile_parallel") \
-    X(ADD_STATE, "tl_add_state")
+    X(ADD_STATE, "tl_add_state") \
+    X(HOLD_GRADIENTS, "tl_hold_gradients") \
+    X(SKIP_UPDATES, "tl_skip_updates")
 
 // -- errors: rules --
 //
@@ -7117,7 +7138,11 @@ static size_t tli_finish(tli_writer *w) {
     X(STATE_IS_FIXED_AND_NO_RESULT, \
       "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
-    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line")
+    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line") \
+    X(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED, \
+      "hold: 1 for a trained state that holds its gradient, else 0", "node, line") \
+    X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
+      "hold: the gradient has the bytes of the weight", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -7333,7 +7358,9 @@ static size_t tli_finish(tli_writer *w) {
     X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "") \
     X(READS_STATE_AFTER_ITS_UPDATE, "reads state %n, which was updated in this pass", "step, tensor") \
     X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
-      "graph inputs take no steps, and states their update alone", "step, node")
+      "graph inputs take no steps, and states their update alone", "step, node") \
+    X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
+      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -8025,7 +8052,18 @@ static size_t tli_finish(tli_writer *w) {
       "rank, passes") \
     X(TABLES_AND_ARENA_TAKE_BYTES, \
       "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(RUN_STATES_HOLD_NO_GRADIENTS, \
+      "graph: micro-batches need states that hold their gradients (tl_hold_gradients); state %1 does not", "node, node") \
+    X(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS, \
+      "graph: states are the same for all micro-batches under way together, which needs one slot", "slots") \
+    X(RUN_STATES_ON_ONE_RANK, \
+      "graph: states are updated within a pass, so they cannot be summed over ranks", "node") \
+    X(RUN_STATES_HALF_UPDATED, \
+      "a pass was given up between updates: write the states, or load a save", "updates") \
+    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: updates of states run before an overflow is known", "node") \
+    X(SKIP_NEEDS_HELD_GRADIENTS, \
+      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -10653,12 +10691,19 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
 }
 
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
-// its moments.
+// its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
-    return node->first_output + (node->state ? 1 : node->output_count);
+    return node->first_output + (node->state ? !node->holds_gradient : node->output_count);
 }
 
-// Whether backwards sum a gradient of a tensor.
+// The tensor that holds the gradient of a weight; -1 = none does.
+static int32_t tli_held_gradient(const tl_graph *graph, int32_t tensor) {
+    const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
+    int holds = node->holds_gradient && tensor == node->first_output;
+    return holds ? node->first_output + node->output_count - 1 : -1;
+}
+
+// Whether backwards make a gradient of a tensor.
 static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
     const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
     return node->has_grad && tensor < tli_gradient_end(node);
@@ -10788,6 +10833,9 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
+    if (node->holds_gradient && (node->holds_gradient > 1 || node->state != TL_STATE_TRAINED ||
+                                 node->output_count < 2))
+        return TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED);
     if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
@@ -10808,6 +10856,9 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->output_count > 1 && node->state != TL_STATE_TRAINED)
             return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
         if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
+        if (node->holds_gradient && graph->outputs[node->first_output].bytes !=
+                                        graph->outputs[node->first_output + node->output_count - 1].bytes)
+            return TLI_RULE(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT);
     }
     if (!node->has_grad) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
@@ -11171,7 +11222,8 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once |
+         desc->holds_gradient) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
@@ -11208,6 +11260,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->dynamic = node->dynamic;
     desc->once = node->once;
     desc->state = (tl_state_kind)node->state;
+    desc->holds_gradient = node->holds_gradient;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -11242,6 +11295,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
     node->state = (uint8_t)desc->state;
+    node->holds_gradient = (uint8_t)desc->holds_gradient;
     node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
     node->has_grad = (uint8_t)(node->is_input ? desc->state == TL_STATE_TRAINED : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
@@ -11324,7 +11378,7 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
     return result;
 }
 
-// The node that a state is. bytes: [1 + moments] room for those of its outputs.
+// The node that a state is. bytes: [2 + moments] room for those of its outputs.
 static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
     tl_node_desc node;
     tli_zero(&node, sizeof node);
@@ -11336,6 +11390,8 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.layer = desc->layer;
     node.output_bytes = bytes;
     node.output_count = 1 + desc->moment_count;
+    node.holds_gradient = desc->holds_gradient;
+    if (desc->holds_gradient) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
@@ -11347,11 +11403,14 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
     uint64_t *bytes = NULL;
     tl_node_desc node;
     tl_result result;
-    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 1 ||
+    if (desc->holds_gradient & ~1)
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED));
+    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 2 ||
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
-    bytes = (uint64_t *)tli_alloc_array(rules->env, 1 + (uint64_t)desc->moment_count, sizeof *bytes);
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes);
     if (!bytes)
         return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
     node = tli_describe_state(desc, bytes);
@@ -11368,6 +11427,79 @@ TLI_IMPL tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_des
     result = tli_add_state(&rules, graph, desc);
     if (weight && !result) weight->node = graph->node_count - 1;
     return result;
+}
+
+// Renumber a tensor of `from` for a graph whose nodes have other first outputs.
+static int32_t tli_renumber_tensor(const tl_graph *from, const tl_node *nodes, int32_t tensor) {
+    return nodes[from->outputs[tensor].node].first_output + from->outputs[tensor].output;
+}
+
+// Fill the arrays of a graph in which every trained state holds its gradient.
+static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *inputs, tl_node_output *outputs,
+                          tl_view *views) {
+    int32_t id, i, count = 0;
+    for (id = 0; id < from->node_count; id++) {
+        tl_node *node = &nodes[id];
+        *node = from->nodes[id];
+        node->first_output = count;
+        for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
+        if (node->state != TL_STATE_TRAINED || node->holds_gradient) continue;
+        outputs[count] = outputs[node->first_output];
+        outputs[count++].output = node->output_count++;
+        node->holds_gradient = 1;
+    }
+    for (i = 0; i < from->input_count; i++) {
+        inputs[i] = from->inputs[i];
+        inputs[i].tensor = tli_renumber_tensor(from, nodes, from->inputs[i].tensor);
+    }
+    for (i = 0; i < from->view_count; i++) {
+        views[i] = from->views[i];
+        views[i].tensor = tli_renumber_tensor(from, nodes, from->views[i].tensor);
+    }
+}
+
+// Put arrays in the place of those of a graph.
+static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_node_input *inputs,
+                               tl_node_output *outputs, int32_t tensor_count, tl_view *views) {
+    tl_graph old = *graph;
+    old.text_capacity = 0;      // the text stays
+    graph->nodes = nodes;     graph->node_capacity = graph->node_count;
+    graph->inputs = inputs;   graph->input_capacity = graph->input_count;
+    graph->outputs = outputs; graph->tensor_count = graph->tensor_capacity = tensor_count;
+    graph->views = views;     graph->view_capacity = graph->view_count;
+    tl_free_graph(env, &old);
+    if (!graph->input_count) { tli_release(env, inputs); graph->inputs = NULL; }
+    if (!graph->view_count) { tli_release(env, views); graph->views = NULL; }
+}
+
+TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
+    int32_t id, more = 0;
+    tl_node *nodes;
+    tl_node_input *inputs;
+    tl_node_output *outputs;
+    tl_view *views;
+    tl_result result;
+    TL_ASSERT(graph);
+    result = tl_check_graph(env, graph);
+    if (result) return result;
+    for (id = 0; id < graph->node_count; id++)
+        more += graph->nodes[id].state == TL_STATE_TRAINED && !graph->nodes[id].holds_gradient;
+    if (more > INT32_MAX - graph->tensor_count)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+    nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
+    inputs = (tl_node_input *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *inputs);
+    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more, sizeof *outputs);
+    views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
+    if (nodes && inputs && outputs && views) {
+        tli_fill_held(graph, nodes, inputs, outputs, views);
+        tli_replace_arrays(env, graph, nodes, inputs, outputs, graph->tensor_count + more, views);
+        return TL_OK;
+    }
+    tli_release(env, nodes);
+    tli_release(env, inputs);
+    tli_release(env, outputs);
+    tli_release(env, views);
+    return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
 }
 
 TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of,
@@ -11585,13 +11717,14 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put(w, "state "); tli_put_i64(w, id);
     tli_put(w, " "); tli_put(w, tl_name_node(graph, id));
     tli_put(w, " "); tli_put(w, tl_name_op(graph, id));
-    for (k = 0; k < node->output_count; k++) {
+    for (k = 0; k < node->output_count - node->holds_gradient; k++) {
         tli_put(w, k > 1 ? "," : k ? " m=" : " w=");
         tli_put_u64(w, graph->outputs[node->first_output + k].bytes);
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
     tli_put_place(w, graph, id);
+    if (node->holds_gradient) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
     if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
     tli_put(w, "\n");
@@ -11645,7 +11778,7 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
     TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
-    TLI_TLG_STAT, TLI_TLG_COUNT
+    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_COUNT
 };
 
 enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
@@ -11662,7 +11795,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
-    { "stat", TLI_OF_STATE }
+    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }
 };
 
 typedef struct tli_tlg {
@@ -11806,14 +11939,16 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
     int32_t k, moment_count = moments.text ? tli_count_items(moments) : 0;
     int ok;
     tl_result result;
-    desc->output_count = is_state ? 1 + moment_count : tli_count_items(t->values[TLI_TLG_OUT]);
+    desc->holds_gradient = t->values[TLI_TLG_HOLD].text != NULL;
+    desc->output_count = is_state ? 1 + moment_count + desc->holds_gradient
+                                  : tli_count_items(t->values[TLI_TLG_OUT]);
     desc->input_count = is_state || tli_word_is(in, "-") ? 0 : tli_count_items(in);
     ok = tli_grow(t->rules.env, &bytes, &t->bytes_capacity, 0, desc->output_count, sizeof *t->bytes) &&
          tli_grow(t->rules.env, &inputs, &t->input_capacity, 0, desc->input_count, sizeof *t->inputs);
     desc->output_bytes = t->bytes = (uint64_t *)bytes;
     desc->inputs = t->inputs = (tl_tensor *)inputs;
     if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
-    if (is_state) t->bytes[0] = t->weight_bytes;
+    if (is_state) t->bytes[desc->output_count - 1] = t->bytes[0] = t->weight_bytes;
     result = is_state ? tli_read_bytes(t, TLI_TLG_MOMENTS, 1, moment_count)
                       : tli_read_bytes(t, TLI_TLG_OUT, 0, desc->output_count);
     for (k = 0; k < desc->input_count && !result; k++) {
@@ -19414,6 +19549,18 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
     return tli_check_plan_blocks(env, function, plan);
 }
 
+// Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it then.
+static tl_result tli_check_held(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+    int32_t id;
+    for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
+        const tl_node *node = &desc->graph->nodes[id];
+        if (node->state == TL_STATE_TRAINED && !node->holds_gradient)
+            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0,
+                                   (uint64_t)id);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                                       tli_ledger *ledger, tl_report *report) {
     tl_result result = tl_check_graph(env, desc->graph);
@@ -19421,6 +19568,7 @@ static tl_result tli_simulate_checked(tl_env *env, tli_function function, const 
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
+    if (!result && desc->plan->repeat_count > 1) result = tli_check_held(env, function, desc);
     return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 
@@ -61183,6 +61331,15 @@ typedef struct tli_submits {
     uint64_t codec_rate;             // of conversions
 } tli_submits;
 
+// Updates of the states of a graph.
+typedef struct tli_updates {
+    int32_t state_count, held_count;  // trained states; those that hold their gradient
+    int32_t count;                    // updates carried out in the pass
+    uint8_t skips;                    // 1 = the caller asked for passes without them
+    uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
+    uint8_t is_torn;                  // 1 = a pass was given up between two updates
+} tli_updates;
+
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
@@ -61275,6 +61432,7 @@ struct tl_run {
     uint64_t        plan_step;       // training step that it runs
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
+    tli_updates     updates;         // of states
     int32_t         ended_passes;    // of the training step that was begun last
     int32_t         resumes;         // 1 = a training step under way was loaded, and no pass of it was started
     int32_t         input_count;     // offsets that the graph's inputs take
@@ -61555,6 +61713,8 @@ static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_ra
 }
 
 static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    int32_t held = tli_held_gradient(run->graph, tensor);
+    if (held >= 0) return tli_held_range(run, &run->tensors[held].device, room);
     return tli_held_range(run, &run->gradients[tensor].device, room);
 }
 
@@ -63823,7 +63983,7 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
     const tli_sim_tensor *tensors = run->online.sim.tensors;
     uint64_t bytes = node->bwork_bytes;
     int32_t i, k;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+    for (i = node->first_output; i < tli_gradient_end(node); i++)
         if (!tensors[i].has_gradient) bytes += graph->outputs[i].bytes;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t tensor = graph->inputs[i].tensor;
@@ -66049,6 +66209,15 @@ typedef struct tli_table_block {
     tl_size  handle;    // of the backend; 0 = not taken
 } tli_table_block;
 
+// Updates of the states of a graph.
+typedef struct tli_updates {
+    int32_t state_count, held_count;  // trained states; those that hold their gradient
+    int32_t count;                    // updates carried out in the pass
+    uint8_t skips;                    // 1 = the caller asked for passes without them
+    uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
+    uint8_t is_torn;                  // 1 = a pass was given up between two updates
+} tli_updates;
+
 struct tl_run {
     tl_env           *env;
     const tl_backend *backend;
@@ -66067,6 +66236,7 @@ struct tl_run {
     int32_t           next_offset, first_count;
     int32_t           position, micro_batch, plan_pass;
     uint64_t          training_step, next_step, plan_step;
+    tli_updates       updates;
     uint8_t           active, by_itself, in_plan, inference;
     tl_run_report     report;
 };
@@ -66162,6 +66332,9 @@ static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_ra
 }
 
 static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    int32_t held = tli_held_gradient(run->graph, tensor);
+    if (held >= 0)
+        return tli_place_range(run, run->tensors[held].place, run->graph->outputs[held].bytes, room);
     return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes, room);
 }
 
@@ -66508,19 +66681,27 @@ static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
 }
 #endif
 
+// Fill a tensor that is there with zeroes.
+static tl_result tli_clear_tensor(tl_run *run, int32_t tensor) {
+    tl_range range;
+    range = *tli_tensor_range(run, tensor, &range);
+    return range.bytes ? tli_clear_range(run, &range) : TL_OK;
+}
+
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
-// is 1, or loss_gradient_word, x the loss scale; all others start at 0.
+// is 1, or loss_gradient_word, x the loss scale; all others, and those of states, start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
+    int is_sum = run->is_read[tensor] || run->graph->nodes[output->node].state;
     tl_range range;
     tl_result result;
-    if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
+    if (tli_is_present(gradient) || !tli_gets_gradient(run->graph, tensor)) return TL_OK;
     result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
     range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
     tli_note_write(run, &range);
-    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
+    return is_sum ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -66535,7 +66716,7 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// The operands of a backward: of inputs and outputs only those that its `needs` name.
+// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its outputs.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];
@@ -66548,7 +66729,8 @@ static void tli_describe_backward(tl_run *run) {
                         0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none,
+                        node->state != TL_STATE_NONE);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {
@@ -67001,6 +67183,97 @@ static tl_result tli_memory_step(tl_run *run) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- the executor: updates of states --
+//
+// The backward of a state is its update. Of a training step of several passes the last one updates; the others add
+// to gradients that the states hold:
+//
+//     pass 1   clear the sums   F .. B ..   (updates skipped)
+//     pass 2                    F .. B ..   update, update, ..
+//
+// A pass that is given up between two updates leaves states of two training steps, so no pass starts before the
+// caller has put others in their place.
+
+static int tli_is_update(const tl_run *run, const tl_step *step) {
+    return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
+}
+
+// Whether the pass under way is the last of its training step.
+static int tli_is_last_pass(const tl_run *run) {
+    int32_t passes = (run->micro_batch - tli_first_micro_batch(run)) / run->slot_count;
+    return passes >= run->repeat_count - 1;
+}
+
+static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+
+// What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
+static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
+    if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
+    if (run->repeat_count > 1 && !node->holds_gradient) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
+#if !defined(TL_ONLY_TABLES)
+    if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
+#endif
+#endif
+    return TLI_NO_RULE;
+}
+
+static tl_result tli_check_states(tl_run *run) {
+    int32_t id;
+    tli_zero(&run->updates, sizeof run->updates);
+    for (id = 0; id < run->graph->node_count && !run->inference; id++) {
+        const tl_node *node = &run->graph->nodes[id];
+        tli_rule why = node->state == TL_STATE_TRAINED ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        if (why) return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
+                                        (uint64_t)id, (uint64_t)id);
+        run->updates.state_count += node->state == TL_STATE_TRAINED;
+        run->updates.held_count += node->holds_gradient;
+    }
+    return TL_OK;
+}
+
+// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are zero.
+static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
+    int32_t id;
+    if (run->updates.is_torn)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
+    run->updates.count = 0;
+    if (!run->updates.held_count) return TL_OK;
+    if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
+    for (id = 0; id < run->graph->node_count; id++) {
+        int32_t held = tli_held_gradient(run->graph, run->graph->nodes[id].first_output);
+        if (held >= 0 && tli_clear_tensor(run, held))
+            return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(CLEAR_FAILED));
+    }
+    run->updates.is_summing = 1;
+    return TL_OK;
+}
+
+// A pass has ended: what it updated, it has updated from the sums.
+static void tli_end_updates(tl_run *run) {
+    if (run->updates.count) run->updates.is_summing = 0;
+    run->report.update_count = run->updates.count;
+}
+
+// A pass was given up.
+static void tli_abort_updates(tl_run *run) {
+    run->updates.is_torn |= run->active && run->updates.count > 0;
+    run->updates.is_summing = 0;
+}
+
+TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
+    TL_ASSERT(run);
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (on && run->updates.held_count < run->updates.state_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
+    run->updates.skips = on != 0;
+    return TL_OK;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- the executor: calls of kernels --
 //
 // From a compute step to the result of its kernel (order: the backend's, before the kernel may use the ranges):
@@ -67195,6 +67468,11 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         return TL_OK;
     }
 #endif
+    if (tli_is_update(run, &run->at.last) && tli_skips_updates(run)) {  // its place is taken, no kernel runs
+        run->at.computing = TLI_COMPUTING_DONE;
+        run->at.call.count = run->at.call.total;
+        return TL_OK;
+    }
     return tli_yield_call(run, out);
 }
 
@@ -67695,6 +67973,7 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_stop_reduction(run);
 #endif
     tli_clear_run(run, 0);
+    tli_abort_updates(run);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
 #ifndef TL_ONLY_TABLES
@@ -67812,6 +68091,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 #endif
+    result = tli_start_updates(run, micro_batch);
+    if (result) return result;
     if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;
@@ -67909,6 +68190,7 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->at.computing = TLI_COMPUTING_NOT;
+    run->updates.count += tli_is_update(run, &run->at.last) && !tli_skips_updates(run);
 #ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
 #endif
@@ -68088,6 +68370,7 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 #endif
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
+        if (!result) tli_end_updates(run);
         if (!result) run->active = 0;
 #ifndef TL_ONLY_TABLES
         if (!result) run->ended_passes++;
@@ -68640,14 +68923,15 @@ static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
         const char *op = tl_name_op(run->graph, id);
-        if (node->is_input) continue;
+        int trains = !run->inference && node->has_grad;
+        if (node->is_input && !trains) continue;    // of a state there is an update
         if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
         run->kernel_of[id] = -1;
         for (k = 0; k < desc->kernel_count && run->kernel_of[id] < 0; k++)
             if (tli_same_text(run->kernels[k].op, op)) run->kernel_of[id] = (int16_t)k;
         k = run->kernel_of[id];
-        if (k < 0 || !run->kernels[k].forward ||
-            (!run->inference && node->has_grad && !run->kernels[k].backward)) return tli_fail_kernels(run, id);
+        if (k < 0 || (!node->is_input && !run->kernels[k].forward) || (trains && !run->kernels[k].backward))
+            return tli_fail_kernels(run, id);
     }
     return TL_OK;
 }
@@ -68768,6 +69052,7 @@ static tl_result tli_prepare_run(tl_run *run, const tl_run_desc *desc) {
     if (!run->repeat_count) run->repeat_count = 1;
     if (!result && run->repeat_count > INT32_MAX / run->slot_count)
         result = tli_fail_run(run, TL_ERROR_OVERFLOW, TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    if (!result) result = tli_check_states(run);
     if (!result) result = tli_take_blocks(run);
     return result ? result : tli_claim_inputs(run);
 }
@@ -69595,7 +69880,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         tl_node *node = &nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
-        node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        if (!node->state) node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
         node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
@@ -69763,13 +70048,18 @@ static int tli_is_message(const tl_run *run, int32_t id) {
 }
 #endif
 
+// Whether the run updates a node, which is a state then.
+static int tli_has_update(const tl_run *run, const tl_node *node) {
+    return !run->inference && node->state == TL_STATE_TRAINED;
+}
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         run->kernel_of[id] = -1;
-        if (node->is_input) continue;
+        if (node->is_input && !tli_has_update(run, node)) continue;
         if (tli_is_fused(run, id)) {
             tl_result result = tli_find_member_kernels(run, id);
             if (result) return result;
@@ -69777,7 +70067,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         }
         if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
         else run->kernel_of[id] = tli_find_kernel(run, graph, id);
-        if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
+        if (run->kernel_of[id] >= 0 && (node->is_input || run->kernels[run->kernel_of[id]].forward) &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -70623,6 +70913,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->table_bytes = tli_count_tables(run);
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
+    result = tli_check_states(run);
+    if (result) return result;
     if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));

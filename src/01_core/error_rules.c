@@ -193,7 +193,9 @@
     X(GATHER_RUN, "tl_gather_run") \
     X(LOAD_VARIABLES, "tl_load_variables") \
     X(COMPILE_PARALLEL, "tl_compile_parallel") \
-    X(ADD_STATE, "tl_add_state")
+    X(ADD_STATE, "tl_add_state") \
+    X(HOLD_GRADIENTS, "tl_hold_gradients") \
+    X(SKIP_UPDATES, "tl_skip_updates")
 
 // -- errors: rules --
 //
@@ -465,7 +467,11 @@
     X(STATE_IS_FIXED_AND_NO_RESULT, \
       "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
-    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line")
+    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line") \
+    X(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED, \
+      "hold: 1 for a trained state that holds its gradient, else 0", "node, line") \
+    X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
+      "hold: the gradient has the bytes of the weight", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -681,7 +687,9 @@
     X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "") \
     X(READS_STATE_AFTER_ITS_UPDATE, "reads state %n, which was updated in this pass", "step, tensor") \
     X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
-      "graph inputs take no steps, and states their update alone", "step, node")
+      "graph inputs take no steps, and states their update alone", "step, node") \
+    X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
+      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -1373,7 +1381,18 @@
       "rank, passes") \
     X(TABLES_AND_ARENA_TAKE_BYTES, \
       "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(RUN_STATES_HOLD_NO_GRADIENTS, \
+      "graph: micro-batches need states that hold their gradients (tl_hold_gradients); state %1 does not", "node, node") \
+    X(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS, \
+      "graph: states are the same for all micro-batches under way together, which needs one slot", "slots") \
+    X(RUN_STATES_ON_ONE_RANK, \
+      "graph: states are updated within a pass, so they cannot be summed over ranks", "node") \
+    X(RUN_STATES_HALF_UPDATED, \
+      "a pass was given up between updates: write the states, or load a save", "updates") \
+    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: updates of states run before an overflow is known", "node") \
+    X(SKIP_NEEDS_HELD_GRADIENTS, \
+      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node")
 
 // -- errors: rules of [13] TRACE --
 

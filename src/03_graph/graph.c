@@ -75,12 +75,19 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
 }
 
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
-// its moments.
+// its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
-    return node->first_output + (node->state ? 1 : node->output_count);
+    return node->first_output + (node->state ? !node->holds_gradient : node->output_count);
 }
 
-// Whether backwards sum a gradient of a tensor.
+// The tensor that holds the gradient of a weight; -1 = none does.
+static int32_t tli_held_gradient(const tl_graph *graph, int32_t tensor) {
+    const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
+    int holds = node->holds_gradient && tensor == node->first_output;
+    return holds ? node->first_output + node->output_count - 1 : -1;
+}
+
+// Whether backwards make a gradient of a tensor.
 static int tli_gets_gradient(const tl_graph *graph, int32_t tensor) {
     const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
     return node->has_grad && tensor < tli_gradient_end(node);
@@ -210,6 +217,9 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
+    if (node->holds_gradient && (node->holds_gradient > 1 || node->state != TL_STATE_TRAINED ||
+                                 node->output_count < 2))
+        return TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED);
     if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
@@ -230,6 +240,9 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->output_count > 1 && node->state != TL_STATE_TRAINED)
             return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
         if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
+        if (node->holds_gradient && graph->outputs[node->first_output].bytes !=
+                                        graph->outputs[node->first_output + node->output_count - 1].bytes)
+            return TLI_RULE(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT);
     }
     if (!node->has_grad) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
@@ -593,7 +606,8 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once |
+         desc->holds_gradient) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
@@ -630,6 +644,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->dynamic = node->dynamic;
     desc->once = node->once;
     desc->state = (tl_state_kind)node->state;
+    desc->holds_gradient = node->holds_gradient;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -664,6 +679,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
     node->state = (uint8_t)desc->state;
+    node->holds_gradient = (uint8_t)desc->holds_gradient;
     node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
     node->has_grad = (uint8_t)(node->is_input ? desc->state == TL_STATE_TRAINED : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
@@ -746,7 +762,7 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
     return result;
 }
 
-// The node that a state is. bytes: [1 + moments] room for those of its outputs.
+// The node that a state is. bytes: [2 + moments] room for those of its outputs.
 static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
     tl_node_desc node;
     tli_zero(&node, sizeof node);
@@ -758,6 +774,8 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.layer = desc->layer;
     node.output_bytes = bytes;
     node.output_count = 1 + desc->moment_count;
+    node.holds_gradient = desc->holds_gradient;
+    if (desc->holds_gradient) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
@@ -769,11 +787,14 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
     uint64_t *bytes = NULL;
     tl_node_desc node;
     tl_result result;
-    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 1 ||
+    if (desc->holds_gradient & ~1)
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED));
+    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 2 ||
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
-    bytes = (uint64_t *)tli_alloc_array(rules->env, 1 + (uint64_t)desc->moment_count, sizeof *bytes);
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes);
     if (!bytes)
         return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
     node = tli_describe_state(desc, bytes);
@@ -790,6 +811,79 @@ TLI_IMPL tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_des
     result = tli_add_state(&rules, graph, desc);
     if (weight && !result) weight->node = graph->node_count - 1;
     return result;
+}
+
+// Renumber a tensor of `from` for a graph whose nodes have other first outputs.
+static int32_t tli_renumber_tensor(const tl_graph *from, const tl_node *nodes, int32_t tensor) {
+    return nodes[from->outputs[tensor].node].first_output + from->outputs[tensor].output;
+}
+
+// Fill the arrays of a graph in which every trained state holds its gradient.
+static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *inputs, tl_node_output *outputs,
+                          tl_view *views) {
+    int32_t id, i, count = 0;
+    for (id = 0; id < from->node_count; id++) {
+        tl_node *node = &nodes[id];
+        *node = from->nodes[id];
+        node->first_output = count;
+        for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
+        if (node->state != TL_STATE_TRAINED || node->holds_gradient) continue;
+        outputs[count] = outputs[node->first_output];
+        outputs[count++].output = node->output_count++;
+        node->holds_gradient = 1;
+    }
+    for (i = 0; i < from->input_count; i++) {
+        inputs[i] = from->inputs[i];
+        inputs[i].tensor = tli_renumber_tensor(from, nodes, from->inputs[i].tensor);
+    }
+    for (i = 0; i < from->view_count; i++) {
+        views[i] = from->views[i];
+        views[i].tensor = tli_renumber_tensor(from, nodes, from->views[i].tensor);
+    }
+}
+
+// Put arrays in the place of those of a graph.
+static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_node_input *inputs,
+                               tl_node_output *outputs, int32_t tensor_count, tl_view *views) {
+    tl_graph old = *graph;
+    old.text_capacity = 0;      // the text stays
+    graph->nodes = nodes;     graph->node_capacity = graph->node_count;
+    graph->inputs = inputs;   graph->input_capacity = graph->input_count;
+    graph->outputs = outputs; graph->tensor_count = graph->tensor_capacity = tensor_count;
+    graph->views = views;     graph->view_capacity = graph->view_count;
+    tl_free_graph(env, &old);
+    if (!graph->input_count) { tli_release(env, inputs); graph->inputs = NULL; }
+    if (!graph->view_count) { tli_release(env, views); graph->views = NULL; }
+}
+
+TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
+    int32_t id, more = 0;
+    tl_node *nodes;
+    tl_node_input *inputs;
+    tl_node_output *outputs;
+    tl_view *views;
+    tl_result result;
+    TL_ASSERT(graph);
+    result = tl_check_graph(env, graph);
+    if (result) return result;
+    for (id = 0; id < graph->node_count; id++)
+        more += graph->nodes[id].state == TL_STATE_TRAINED && !graph->nodes[id].holds_gradient;
+    if (more > INT32_MAX - graph->tensor_count)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+    nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
+    inputs = (tl_node_input *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *inputs);
+    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more, sizeof *outputs);
+    views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
+    if (nodes && inputs && outputs && views) {
+        tli_fill_held(graph, nodes, inputs, outputs, views);
+        tli_replace_arrays(env, graph, nodes, inputs, outputs, graph->tensor_count + more, views);
+        return TL_OK;
+    }
+    tli_release(env, nodes);
+    tli_release(env, inputs);
+    tli_release(env, outputs);
+    tli_release(env, views);
+    return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
 }
 
 TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of,
@@ -1007,13 +1101,14 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put(w, "state "); tli_put_i64(w, id);
     tli_put(w, " "); tli_put(w, tl_name_node(graph, id));
     tli_put(w, " "); tli_put(w, tl_name_op(graph, id));
-    for (k = 0; k < node->output_count; k++) {
+    for (k = 0; k < node->output_count - node->holds_gradient; k++) {
         tli_put(w, k > 1 ? "," : k ? " m=" : " w=");
         tli_put_u64(w, graph->outputs[node->first_output + k].bytes);
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
     tli_put_place(w, graph, id);
+    if (node->holds_gradient) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
     if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
     tli_put(w, "\n");
@@ -1067,7 +1162,7 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
     TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
-    TLI_TLG_STAT, TLI_TLG_COUNT
+    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_COUNT
 };
 
 enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
@@ -1084,7 +1179,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
-    { "stat", TLI_OF_STATE }
+    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }
 };
 
 typedef struct tli_tlg {
@@ -1228,14 +1323,16 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
     int32_t k, moment_count = moments.text ? tli_count_items(moments) : 0;
     int ok;
     tl_result result;
-    desc->output_count = is_state ? 1 + moment_count : tli_count_items(t->values[TLI_TLG_OUT]);
+    desc->holds_gradient = t->values[TLI_TLG_HOLD].text != NULL;
+    desc->output_count = is_state ? 1 + moment_count + desc->holds_gradient
+                                  : tli_count_items(t->values[TLI_TLG_OUT]);
     desc->input_count = is_state || tli_word_is(in, "-") ? 0 : tli_count_items(in);
     ok = tli_grow(t->rules.env, &bytes, &t->bytes_capacity, 0, desc->output_count, sizeof *t->bytes) &&
          tli_grow(t->rules.env, &inputs, &t->input_capacity, 0, desc->input_count, sizeof *t->inputs);
     desc->output_bytes = t->bytes = (uint64_t *)bytes;
     desc->inputs = t->inputs = (tl_tensor *)inputs;
     if (!ok) return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
-    if (is_state) t->bytes[0] = t->weight_bytes;
+    if (is_state) t->bytes[desc->output_count - 1] = t->bytes[0] = t->weight_bytes;
     result = is_state ? tli_read_bytes(t, TLI_TLG_MOMENTS, 1, moment_count)
                       : tli_read_bytes(t, TLI_TLG_OUT, 0, desc->output_count);
     for (k = 0; k < desc->input_count && !result; k++) {

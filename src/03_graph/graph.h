@@ -29,7 +29,9 @@ extern "C" {
 //
 // So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to the
 // update, and backwards in reverse listing order place the updates: a state above its first reader is updated
-// as soon as its gradient is complete, states above all other nodes are updated when every gradient is.
+// as soon as its gradient is complete, states above all other nodes are updated when every gradient is. Where
+// several passes add to a gradient before one updates (micro-batches), the state holds it: it is an output of
+// the node, behind the moments.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -101,6 +103,7 @@ typedef struct tl_node_desc {
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     tl_state_kind state;            // 0 = no state; tl_add_state sets it
+    int32_t  holds_gradient;        // as in tl_state_desc: its gradient is the last output
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -113,6 +116,7 @@ typedef struct tl_state_desc {
     tl_state_kind   kind;           // 0 = trained
     uint64_t        update_cost;    // of one update
     uint64_t        update_work_bytes;  // scratch during the update
+    int32_t         holds_gradient; // 1 = its gradient is resident throughout, as the last output of the node
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
 } tl_state_desc;
@@ -134,6 +138,7 @@ typedef struct tl_node {
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
     uint8_t state;                  // tl_state_kind; outputs of a state: the weight, then its moments
+    uint8_t holds_gradient;         // of a state: 1 = behind these its gradient, resident throughout
 } tl_node;
 
 typedef struct tl_node_input {
@@ -207,6 +212,12 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 //
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
+
+// Make every trained state hold its gradient (tl_state_desc.holds_gradient), so that several passes add to it before
+// one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other indices.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
+TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
 
 // Add a view: a second name of a tensor (a reshape, a transpose), without bytes and without a node
 // of its own. tl_find_tensor resolves the name of a view to the tensor that holds the bytes, also

@@ -218,6 +218,15 @@ typedef struct tli_submits {
     uint64_t codec_rate;             // of conversions
 } tli_submits;
 
+// Updates of the states of a graph.
+typedef struct tli_updates {
+    int32_t state_count, held_count;  // trained states; those that hold their gradient
+    int32_t count;                    // updates carried out in the pass
+    uint8_t skips;                    // 1 = the caller asked for passes without them
+    uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
+    uint8_t is_torn;                  // 1 = a pass was given up between two updates
+} tli_updates;
+
 struct tl_run {
     tl_env         *env;
     tl_backend      backend;
@@ -310,6 +319,7 @@ struct tl_run {
     uint64_t        plan_step;       // training step that it runs
     int32_t         micro_batch;     // of slot 0
     uint64_t        training_step, next_step;
+    tli_updates     updates;         // of states
     int32_t         ended_passes;    // of the training step that was begun last
     int32_t         resumes;         // 1 = a training step under way was loaded, and no pass of it was started
     int32_t         input_count;     // offsets that the graph's inputs take
@@ -590,6 +600,8 @@ static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_ra
 }
 
 static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    int32_t held = tli_held_gradient(run->graph, tensor);
+    if (held >= 0) return tli_held_range(run, &run->tensors[held].device, room);
     return tli_held_range(run, &run->gradients[tensor].device, room);
 }
 

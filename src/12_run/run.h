@@ -423,6 +423,7 @@ typedef struct tl_run_report {
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;      // backwards carried out
+    int32_t  update_count;        // of these, updates of states whose kernels were called
     int32_t  drop_count;          // drops carried out
     int32_t  step_count;          // steps carried out
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
@@ -528,6 +529,13 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
+
+// Skip the updates of states in the passes to come (on = 1), or carry them out again (0), between passes: so several
+// calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A pass
+// that is given up loses them. States must hold their gradients (tl_hold_gradients).
+//
+// Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
+TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record

@@ -58,6 +58,15 @@ typedef struct tli_table_block {
     tl_size  handle;    // of the backend; 0 = not taken
 } tli_table_block;
 
+// Updates of the states of a graph.
+typedef struct tli_updates {
+    int32_t state_count, held_count;  // trained states; those that hold their gradient
+    int32_t count;                    // updates carried out in the pass
+    uint8_t skips;                    // 1 = the caller asked for passes without them
+    uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
+    uint8_t is_torn;                  // 1 = a pass was given up between two updates
+} tli_updates;
+
 struct tl_run {
     tl_env           *env;
     const tl_backend *backend;
@@ -76,6 +85,7 @@ struct tl_run {
     int32_t           next_offset, first_count;
     int32_t           position, micro_batch, plan_pass;
     uint64_t          training_step, next_step, plan_step;
+    tli_updates       updates;
     uint8_t           active, by_itself, in_plan, inference;
     tl_run_report     report;
 };
@@ -171,6 +181,9 @@ static const tl_range *tli_tensor_range(const tl_run *run, int32_t tensor, tl_ra
 }
 
 static const tl_range *tli_gradient_range(const tl_run *run, int32_t tensor, tl_range *room) {
+    int32_t held = tli_held_gradient(run->graph, tensor);
+    if (held >= 0)
+        return tli_place_range(run, run->tensors[held].place, run->graph->outputs[held].bytes, room);
     return tli_place_range(run, run->gradients[tensor].place, run->graph->outputs[tensor].bytes, room);
 }
 

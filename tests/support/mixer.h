@@ -18,7 +18,7 @@ typedef struct mixer {
     uint64_t gradients[MIXER_NODES];  // per node: stands for its parameter gradient, in order of the calls
     uint64_t seeds[MIXER_NODES];      // of the first forward in this pass
     int      ran[MIXER_NODES];        // forwards in this pass
-    long     calls, forwards, recomputes, backwards, saves_alone;
+    long     calls, forwards, recomputes, backwards, saves_alone, updates;
     // Faults.
     long     fail_at;                 // call number that fails; -1 = none
     int      skips_recompute;         // 1 = does nothing where it runs again
@@ -76,7 +76,7 @@ static void mixer_check(const mixer *m, const tl_kernel_call *call) {
     for (i = 0; i < node->output_count; i++) {
         const tl_node_output *output = &graph->outputs[node->first_output + i];
         assert_int_equal(call->outputs[i].range.bytes, !backward || output->needed ? output->bytes : 0);
-        assert_int_equal(call->output_grads[i].range.bytes, backward ? output->bytes : 0);
+        assert_int_equal(call->output_grads[i].range.bytes, backward && (!node->state || !i) ? output->bytes : 0);
     }
     assert_int_equal(call->saved.range.bytes, backward || call->kind == TL_STEP_FORWARD_SAVE ? node->saved_bytes : 0);
     assert_int_equal(call->scratch.range.bytes,
@@ -128,6 +128,16 @@ static tl_result mixer_forward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
+// The update of a state writes the weight and all moments, in an order that shows.
+static void mixer_update(mixer *m, const tl_kernel_call *call, uint64_t sum) {
+    const tl_node *node = &call->graph->nodes[call->node];
+    int32_t i, end = node->output_count - node->holds_gradient;
+    sum = mix_bytes(sum, &call->output_grads[0]);
+    for (i = 0; i < end; i++) mix_into(sum + (uint64_t)i, &call->outputs[i], 1);
+    mix_into(sum + 1000, &call->scratch, 1);
+    m->updates++;
+}
+
 static tl_result mixer_backward(const tl_kernel_call *call, void *user) {
     mixer *m = (mixer *)user;
     const tl_node *node = &call->graph->nodes[call->node];
@@ -136,6 +146,7 @@ static tl_result mixer_backward(const tl_kernel_call *call, void *user) {
     if (m->calls++ == m->fail_at) return TL_ERROR_CORRUPT;
     mixer_check(m, call);
     m->backwards++;
+    if (node->state) { mixer_update(m, call, sum); return TL_OK; }
     for (i = 0; i < node->input_count; i++) sum = mix_bytes(sum, &call->inputs[i]);
     for (i = 0; i < node->output_count; i++) {
         sum = mix_bytes(sum, &call->outputs[i]);

@@ -11,11 +11,11 @@ static inline int32_t list_kernels(const tl_graph *graph, tl_kernel_fn forward, 
     int32_t id, count = 0;
     for (id = 0; id < graph->node_count; id++) {
         int32_t k = 0;
-        if (graph->nodes[id].is_input) continue;
+        if (graph->nodes[id].is_input && !graph->nodes[id].has_grad) continue;     // of a state there is an update
         while (k < count && strcmp(kernels[k].op, tl_name_op(graph, id))) k++;
         if (k < count) continue;
         kernels[count].op = tl_name_op(graph, id);
-        kernels[count].forward = forward;
+        kernels[count].forward = graph->nodes[id].is_input ? NULL : forward;
         kernels[count].backward = backward;
         kernels[count++].user = user;
     }

@@ -472,6 +472,18 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
     return tli_check_plan_blocks(env, function, plan);
 }
 
+// Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it then.
+static tl_result tli_check_held(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+    int32_t id;
+    for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
+        const tl_node *node = &desc->graph->nodes[id];
+        if (node->state == TL_STATE_TRAINED && !node->holds_gradient)
+            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0,
+                                   (uint64_t)id);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_simulate_checked(tl_env *env, tli_function function, const tl_simulate_desc *desc,
                                       tli_ledger *ledger, tl_report *report) {
     tl_result result = tl_check_graph(env, desc->graph);
@@ -479,6 +491,7 @@ static tl_result tli_simulate_checked(tl_env *env, tli_function function, const 
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
+    if (!result && desc->plan->repeat_count > 1) result = tli_check_held(env, function, desc);
     return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 

@@ -416,7 +416,7 @@ static uint64_t tli_online_backward_bytes(const tl_run *run, int32_t id) {
     const tli_sim_tensor *tensors = run->online.sim.tensors;
     uint64_t bytes = node->bwork_bytes;
     int32_t i, k;
-    for (i = node->first_output; i < node->first_output + node->output_count; i++)
+    for (i = node->first_output; i < tli_gradient_end(node); i++)
         if (!tensors[i].has_gradient) bytes += graph->outputs[i].bytes;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t tensor = graph->inputs[i].tensor;

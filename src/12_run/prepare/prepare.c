@@ -206,7 +206,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         tl_node *node = &nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
-        node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        if (!node->state) node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
         node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {
@@ -374,13 +374,18 @@ static int tli_is_message(const tl_run *run, int32_t id) {
 }
 #endif
 
+// Whether the run updates a node, which is a state then.
+static int tli_has_update(const tl_run *run, const tl_node *node) {
+    return !run->inference && node->state == TL_STATE_TRAINED;
+}
+
 static tl_result tli_find_kernels(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         run->kernel_of[id] = -1;
-        if (node->is_input) continue;
+        if (node->is_input && !tli_has_update(run, node)) continue;
         if (tli_is_fused(run, id)) {
             tl_result result = tli_find_member_kernels(run, id);
             if (result) return result;
@@ -388,7 +393,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         }
         if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
         else run->kernel_of[id] = tli_find_kernel(run, graph, id);
-        if (run->kernel_of[id] >= 0 && run->kernels[run->kernel_of[id]].forward &&
+        if (run->kernel_of[id] >= 0 && (node->is_input || run->kernels[run->kernel_of[id]].forward) &&
             (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -1234,6 +1239,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->table_bytes = tli_count_tables(run);
     run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
     if (!run->repeat_count) run->repeat_count = 1;
+    result = tli_check_states(run);
+    if (result) return result;
     if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
         return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
                         TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));

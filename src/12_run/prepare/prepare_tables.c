@@ -104,14 +104,15 @@ static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
         const char *op = tl_name_op(run->graph, id);
-        if (node->is_input) continue;
+        int trains = !run->inference && node->has_grad;
+        if (node->is_input && !trains) continue;    // of a state there is an update
         if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
         run->kernel_of[id] = -1;
         for (k = 0; k < desc->kernel_count && run->kernel_of[id] < 0; k++)
             if (tli_same_text(run->kernels[k].op, op)) run->kernel_of[id] = (int16_t)k;
         k = run->kernel_of[id];
-        if (k < 0 || !run->kernels[k].forward ||
-            (!run->inference && node->has_grad && !run->kernels[k].backward)) return tli_fail_kernels(run, id);
+        if (k < 0 || (!node->is_input && !run->kernels[k].forward) || (trains && !run->kernels[k].backward))
+            return tli_fail_kernels(run, id);
     }
     return TL_OK;
 }
@@ -232,6 +233,7 @@ static tl_result tli_prepare_run(tl_run *run, const tl_run_desc *desc) {
     if (!run->repeat_count) run->repeat_count = 1;
     if (!result && run->repeat_count > INT32_MAX / run->slot_count)
         result = tli_fail_run(run, TL_ERROR_OVERFLOW, TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    if (!result) result = tli_check_states(run);
     if (!result) result = tli_take_blocks(run);
     return result ? result : tli_claim_inputs(run);
 }

@@ -82,6 +82,7 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->at.computing = TLI_COMPUTING_NOT;
+    run->updates.count += tli_is_update(run, &run->at.last) && !tli_skips_updates(run);
 #ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
 #endif
@@ -261,6 +262,7 @@ TLI_IMPL tl_result tl_next_step(tl_run *run, tl_run_step *step, int32_t *done) {
 #endif
     if (!result && *done && !tli_is_by_hand(run)) {
         result = tli_end_pass(run);
+        if (!result) tli_end_updates(run);
         if (!result) run->active = 0;
 #ifndef TL_ONLY_TABLES
         if (!result) run->ended_passes++;

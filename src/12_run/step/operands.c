@@ -249,19 +249,27 @@ static tl_result tli_clear_range(tl_run *run, const tl_range *range) {
 }
 #endif
 
+// Fill a tensor that is there with zeroes.
+static tl_result tli_clear_tensor(tl_run *run, int32_t tensor) {
+    tl_range range;
+    range = *tli_tensor_range(run, tensor, &range);
+    return range.bytes ? tli_clear_range(run, &range) : TL_OK;
+}
+
 // Make the gradient of a tensor if there is none. If no node reads the tensor it is a loss, whose gradient
-// is 1, or loss_gradient_word, x the loss scale; all others start at 0.
+// is 1, or loss_gradient_word, x the loss scale; all others, and those of states, start at 0.
 static tl_result tli_make_gradient(tl_run *run, int32_t tensor) {
     const tl_node_output *output = &run->graph->outputs[tensor];
     tli_buffer *gradient = &run->gradients[tensor];
+    int is_sum = run->is_read[tensor] || run->graph->nodes[output->node].state;
     tl_range range;
     tl_result result;
-    if (tli_is_present(gradient) || !run->graph->nodes[output->node].has_grad) return TL_OK;
+    if (tli_is_present(gradient) || !tli_gets_gradient(run->graph, tensor)) return TL_OK;
     result = tli_buffer_claim(run, output->bytes, gradient);
     if (result) return result;
     range = tli_known_range(run, tensor, *tli_gradient_range(run, tensor, &range));
     tli_note_write(run, &range);
-    return run->is_read[tensor] ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
+    return is_sum ? tli_clear_range(run, &range) : tli_fill_first(run, tensor, &range);
 }
 
 static tl_result tli_begin_backward(tl_run *run) {
@@ -276,7 +284,7 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// The operands of a backward: of inputs and outputs only those that its `needs` name.
+// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its outputs.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];
@@ -289,7 +297,8 @@ static void tli_describe_backward(tl_run *run) {
                         0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
-        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none, 0);
+        tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none,
+                        node->state != TL_STATE_NONE);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
     for (i = 0; i < node->input_count; i++) {

@@ -222,6 +222,7 @@ static tl_result tli_abort_pass(tl_run *run, tl_result why) {
     tli_stop_reduction(run);
 #endif
     tli_clear_run(run, 0);
+    tli_abort_updates(run);
     if (run->active) run->next_step = run->training_step;  // the same step is run again
     if (run->in_plan) run->next_step = run->plan_step;
 #ifndef TL_ONLY_TABLES
@@ -339,6 +340,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 #endif
+    result = tli_start_updates(run, micro_batch);
+    if (result) return result;
     if (micro_batch == tli_first_micro_batch(run)) tli_start_training_step(run);
     run->micro_batch = micro_batch;
     run->position = 0;

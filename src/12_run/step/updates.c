@@ -1,0 +1,91 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- the executor: updates of states --
+//
+// The backward of a state is its update. Of a training step of several passes the last one updates; the others add
+// to gradients that the states hold:
+//
+//     pass 1   clear the sums   F .. B ..   (updates skipped)
+//     pass 2                    F .. B ..   update, update, ..
+//
+// A pass that is given up between two updates leaves states of two training steps, so no pass starts before the
+// caller has put others in their place.
+
+static int tli_is_update(const tl_run *run, const tl_step *step) {
+    return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
+}
+
+// Whether the pass under way is the last of its training step.
+static int tli_is_last_pass(const tl_run *run) {
+    int32_t passes = (run->micro_batch - tli_first_micro_batch(run)) / run->slot_count;
+    return passes >= run->repeat_count - 1;
+}
+
+static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+
+// What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
+static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
+    if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
+    if (run->repeat_count > 1 && !node->holds_gradient) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
+#if !defined(TL_ONLY_TABLES)
+    if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
+#endif
+#endif
+    return TLI_NO_RULE;
+}
+
+static tl_result tli_check_states(tl_run *run) {
+    int32_t id;
+    tli_zero(&run->updates, sizeof run->updates);
+    for (id = 0; id < run->graph->node_count && !run->inference; id++) {
+        const tl_node *node = &run->graph->nodes[id];
+        tli_rule why = node->state == TL_STATE_TRAINED ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        if (why) return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
+                                        (uint64_t)id, (uint64_t)id);
+        run->updates.state_count += node->state == TL_STATE_TRAINED;
+        run->updates.held_count += node->holds_gradient;
+    }
+    return TL_OK;
+}
+
+// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are zero.
+static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
+    int32_t id;
+    if (run->updates.is_torn)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
+    run->updates.count = 0;
+    if (!run->updates.held_count) return TL_OK;
+    if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
+    for (id = 0; id < run->graph->node_count; id++) {
+        int32_t held = tli_held_gradient(run->graph, run->graph->nodes[id].first_output);
+        if (held >= 0 && tli_clear_tensor(run, held))
+            return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(CLEAR_FAILED));
+    }
+    run->updates.is_summing = 1;
+    return TL_OK;
+}
+
+// A pass has ended: what it updated, it has updated from the sums.
+static void tli_end_updates(tl_run *run) {
+    if (run->updates.count) run->updates.is_summing = 0;
+    run->report.update_count = run->updates.count;
+}
+
+// A pass was given up.
+static void tli_abort_updates(tl_run *run) {
+    run->updates.is_torn |= run->active && run->updates.count > 0;
+    run->updates.is_summing = 0;
+}
+
+TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
+    TL_ASSERT(run);
+    if (run->active)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (on && run->updates.held_count < run->updates.state_count)
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
+    run->updates.skips = on != 0;
+    return TL_OK;
+}
+#endif  // TL_STRATEGY_IMPLEMENTATION
