@@ -743,7 +743,8 @@ typedef struct tl_device {
     X(TL_STATE_NONE,      "none",    "the node is no state")                                              \
     X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
     X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
-    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them")
+    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them") \
+    X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout")
 
 typedef enum tl_state_kind { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state_kind;
 
@@ -777,7 +778,6 @@ typedef struct tl_node_desc {
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     tl_state_kind state;            // 0 = no state; tl_add_state sets it
-    int32_t  holds_gradient;        // as in tl_state_desc: its gradient is the last output
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -787,10 +787,9 @@ typedef struct tl_state_desc {
     uint64_t        bytes;          // of the weight, and of its gradient
     const uint64_t *moment_bytes;   // [moment_count] what the optimizer keeps of it; read during the call only
     int32_t         moment_count;   // of a trained state
-    tl_state_kind   kind;           // 0 = trained
+    tl_state_kind   kind;           // 0 = TL_STATE_TRAINED
     uint64_t        update_cost;    // of one update
     uint64_t        update_work_bytes;  // scratch during the update
-    int32_t         holds_gradient; // 1 = its gradient is resident throughout, as the last output of the node
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
 } tl_state_desc;
@@ -809,10 +808,9 @@ typedef struct tl_node {
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
     uint8_t once;                   // its forward has an effect and never runs again in a pass
+    uint8_t state;                  // tl_state_kind; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
-    uint8_t state;                  // tl_state_kind; outputs of a state: the weight, then its moments
-    uint8_t holds_gradient;         // of a state: 1 = behind these its gradient, resident throughout
 } tl_node;
 
 typedef struct tl_node_input {
@@ -887,7 +885,7 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
 
-// Make every trained state hold its gradient (tl_state_desc.holds_gradient), so that several passes add to it before
+// Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before
 // one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other indices.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
@@ -7138,9 +7136,7 @@ static size_t tli_finish(tli_writer *w) {
     X(STATE_IS_FIXED_AND_NO_RESULT, \
       "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
-    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line") \
-    X(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED, \
-      "hold: 1 for a trained state that holds its gradient, else 0", "node, line") \
+    X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen and stat", "line") \
     X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
       "hold: the gradient has the bytes of the weight", "node, line")
 
@@ -7360,7 +7356,9 @@ static size_t tli_finish(tli_writer *w) {
     X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
       "graph inputs take no steps, and states their update alone", "step, node") \
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
-      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node")
+      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node") \
+    X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
+      "form: a table has no updates that only the last micro-batch runs: ask for calls", "")
 
 // -- errors: rules of [6] REMAT --
 
@@ -10690,16 +10688,23 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
+// Whether a node is a state with an update, and one that holds its gradient.
+static int tli_has_update(const tl_node *node) {
+    return node->state == TL_STATE_TRAINED || node->state == TL_STATE_HELD;
+}
+
+static int tli_is_held(const tl_node *node) { return node->state == TL_STATE_HELD; }
+
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
 // its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
-    return node->first_output + (node->state ? !node->holds_gradient : node->output_count);
+    return node->first_output + (node->state ? !tli_is_held(node) : node->output_count);
 }
 
 // The tensor that holds the gradient of a weight; -1 = none does.
 static int32_t tli_held_gradient(const tl_graph *graph, int32_t tensor) {
     const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
-    int holds = node->holds_gradient && tensor == node->first_output;
+    int holds = tli_is_held(node) && tensor == node->first_output;
     return holds ? node->first_output + node->output_count - 1 : -1;
 }
 
@@ -10809,7 +10814,7 @@ static tli_rule tli_check_tensors(const tl_graph *graph, int32_t id) {
         const tl_node_output *output = &graph->outputs[node->first_output + k];
         if (output->node != id || output->output != k) return TLI_RULE(OUTPUTS_EACH_MUST_KNOW_ITS_NODE);
         if (output->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
-        if (node->state == TL_STATE_TRAINED && !output->needed) return TLI_RULE(STATE_UPDATE_NEEDS_ITS_OUTPUTS);
+        if (tli_has_update(node) && !output->needed) return TLI_RULE(STATE_UPDATE_NEEDS_ITS_OUTPUTS);
     }
     return TLI_NO_RULE;
 }
@@ -10833,9 +10838,6 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
-    if (node->holds_gradient && (node->holds_gradient > 1 || node->state != TL_STATE_TRAINED ||
-                                 node->output_count < 2))
-        return TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED);
     if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
@@ -10851,13 +10853,13 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     }
     if (node->state) {
         if (tli_same_text(tl_name_op(graph, id), "input")) return TLI_RULE(STATE_OP_MUST_NOT_BE_INPUT);
-        if (node->has_grad != (node->state == TL_STATE_TRAINED))
+        if (node->has_grad != tli_has_update(node))
             return TLI_RULE(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED);
-        if (node->output_count > 1 && node->state != TL_STATE_TRAINED)
+        if (node->output_count > 1 && !tli_has_update(node))
             return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
         if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
-        if (node->holds_gradient && graph->outputs[node->first_output].bytes !=
-                                        graph->outputs[node->first_output + node->output_count - 1].bytes)
+        if (tli_is_held(node) && (node->output_count < 2 || graph->outputs[node->first_output].bytes !=
+                                      graph->outputs[node->first_output + node->output_count - 1].bytes))
             return TLI_RULE(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT);
     }
     if (!node->has_grad) {
@@ -11222,8 +11224,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once |
-         desc->holds_gradient) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
@@ -11260,7 +11261,6 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->dynamic = node->dynamic;
     desc->once = node->once;
     desc->state = (tl_state_kind)node->state;
-    desc->holds_gradient = node->holds_gradient;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -11295,9 +11295,8 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
     node->state = (uint8_t)desc->state;
-    node->holds_gradient = (uint8_t)desc->holds_gradient;
     node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
-    node->has_grad = (uint8_t)(node->is_input ? desc->state == TL_STATE_TRAINED : !desc->no_grad);
+    node->has_grad = (uint8_t)(node->is_input ? tli_has_update(node) : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
@@ -11317,7 +11316,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
         output->node = id;
         output->output = k;
         output->bytes = desc->output_bytes[k];
-        output->needed = node->state == TL_STATE_TRAINED;
+        output->needed = (uint8_t)tli_has_update(node);
     }
 }
 
@@ -11390,8 +11389,7 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.layer = desc->layer;
     node.output_bytes = bytes;
     node.output_count = 1 + desc->moment_count;
-    node.holds_gradient = desc->holds_gradient;
-    if (desc->holds_gradient) bytes[node.output_count++] = desc->bytes;
+    if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
@@ -11403,9 +11401,6 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
     uint64_t *bytes = NULL;
     tl_node_desc node;
     tl_result result;
-    if (desc->holds_gradient & ~1)
-        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
-                             desc->name ? desc->name : "?", TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED));
     if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 2 ||
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
@@ -11443,10 +11438,10 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
         *node = from->nodes[id];
         node->first_output = count;
         for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
-        if (node->state != TL_STATE_TRAINED || node->holds_gradient) continue;
+        if (node->state != TL_STATE_TRAINED) continue;
         outputs[count] = outputs[node->first_output];
         outputs[count++].output = node->output_count++;
-        node->holds_gradient = 1;
+        node->state = TL_STATE_HELD;
     }
     for (i = 0; i < from->input_count; i++) {
         inputs[i] = from->inputs[i];
@@ -11483,7 +11478,7 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     result = tl_check_graph(env, graph);
     if (result) return result;
     for (id = 0; id < graph->node_count; id++)
-        more += graph->nodes[id].state == TL_STATE_TRAINED && !graph->nodes[id].holds_gradient;
+        more += graph->nodes[id].state == TL_STATE_TRAINED;
     if (more > INT32_MAX - graph->tensor_count)
         return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
     nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
@@ -11717,14 +11712,14 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put(w, "state "); tli_put_i64(w, id);
     tli_put(w, " "); tli_put(w, tl_name_node(graph, id));
     tli_put(w, " "); tli_put(w, tl_name_op(graph, id));
-    for (k = 0; k < node->output_count - node->holds_gradient; k++) {
+    for (k = 0; k < node->output_count - tli_is_held(node); k++) {
         tli_put(w, k > 1 ? "," : k ? " m=" : " w=");
         tli_put_u64(w, graph->outputs[node->first_output + k].bytes);
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
     tli_put_place(w, graph, id);
-    if (node->holds_gradient) tli_put(w, " hold");
+    if (node->state == TL_STATE_HELD) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
     if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
     tli_put(w, "\n");
@@ -11939,8 +11934,7 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
     int32_t k, moment_count = moments.text ? tli_count_items(moments) : 0;
     int ok;
     tl_result result;
-    desc->holds_gradient = t->values[TLI_TLG_HOLD].text != NULL;
-    desc->output_count = is_state ? 1 + moment_count + desc->holds_gradient
+    desc->output_count = is_state ? 1 + moment_count + (t->values[TLI_TLG_HOLD].text != NULL)
                                   : tli_count_items(t->values[TLI_TLG_OUT]);
     desc->input_count = is_state || tli_word_is(in, "-") ? 0 : tli_count_items(in);
     ok = tli_grow(t->rules.env, &bytes, &t->bytes_capacity, 0, desc->output_count, sizeof *t->bytes) &&
@@ -11962,8 +11956,11 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
 // What the attributes say about a state.
 static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
-    if (frozen && statistic) return tli_fail_key(t, TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
-    desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : TL_STATE_TRAINED;
+    int held = t->values[TLI_TLG_HOLD].text != NULL;
+    if (frozen + statistic + held > 1)
+        return tli_fail_key(t, held ? TLI_TLG_HOLD : TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : held ? TL_STATE_HELD
+                                                                                   : TL_STATE_TRAINED;
     desc->fixed = 1;
     return TL_OK;
 }
@@ -19554,7 +19551,7 @@ static tl_result tli_check_held(tl_env *env, tli_function function, const tl_sim
     int32_t id;
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
-        if (node->state == TL_STATE_TRAINED && !node->holds_gradient)
+        if (node->state == TL_STATE_TRAINED)
             return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0,
                                    (uint64_t)id);
     }
@@ -20436,10 +20433,13 @@ static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int 
 }
 
 // The gradient of a tensor as an operand. first: the first lifetime that begins at the step; a gradient from
-// there on holds nothing yet.
+// there on holds nothing yet, but one that a state holds.
 static tl_replay_operand tli_walk_gradient(const tli_walk *w, int32_t tensor, int32_t first) {
-    tl_replay_operand operand = tli_walk_operand_of(w, TL_USE_GRADIENT, tensor);
-    if (operand.lifetime >= first) operand.start = w->is_read[tensor] ? TL_START_ZERO : TL_START_LOSS;
+    int32_t held = tli_held_gradient(w->graph, tensor);
+    tl_replay_operand operand = held < 0 ? tli_walk_operand_of(w, TL_USE_GRADIENT, tensor)
+                                         : tli_walk_tensor(w, held, 1);
+    int is_sum = w->is_read[tensor] || w->graph->nodes[w->graph->outputs[tensor].node].state;
+    if (held < 0 && operand.lifetime >= first) operand.start = is_sum ? TL_START_ZERO : TL_START_LOSS;
     return operand;
 }
 
@@ -22098,6 +22098,11 @@ static int tli_ends_as_result(const tli_table *t, int32_t index, const uint8_t *
            is_result[t->graph->nodes[life->node].first_output + life->output] && !tli_lives_again(t, index);
 }
 
+// What stands in the macros of what is resident throughout.
+static const char *tli_name_input_macro(const tl_graph *graph, const tl_lifetime *life) {
+    return graph->nodes[life->node].state ? "_STATE_" : "_INPUT_";
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
     int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
@@ -22118,7 +22123,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, tli_name_input_macro(graph, life), life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, is_result)) tli_send_macro_place(s, t, "_RESULT_", life);
     }
@@ -22137,7 +22142,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
-    int32_t numbers[13], more[4], k;
+    int32_t numbers[13], more[5], k;
     numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
     numbers[3] = node->first_input; numbers[4] = node->input_count;
     numbers[5] = node->first_output; numbers[6] = node->output_count;
@@ -22146,12 +22151,13 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     numbers[11] = node->keep; numbers[12] = node->fixed;
     amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
     amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
-    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->origin;
+    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->state;
+    more[4] = node->origin;
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, ", ");
-    tli_send_list(s, more, 4);
+    tli_send_list(s, more, 5);
     tli_send(s, ", ");
     tli_send_constant(s, node->swork_bytes);
     tli_send(s, " },  // ");
@@ -22695,7 +22701,7 @@ typedef struct tli_code {
     int32_t             row_count, row_capacity, word_count, word_capacity;
     int                 failed;    // 1 = out of memory
     uint8_t            *is_result;   // [tensors]
-    int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
+    int32_t            *ops;       // [nodes] the first node of the same op; -1 = has no kernel
     tli_code_kernel    *kernels;   // [2 x nodes] forward and backward of an op, at 2 x its first node
     tli_code_param     *params;    // [param_count]
     int32_t             param_count, param_capacity;
@@ -22713,7 +22719,8 @@ static int tli_is_trained(const tli_code *c, const tl_node *node) {
 }
 
 static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
-    return tli_gets_gradient(graph, graph->inputs[node->first_input + i].tensor);
+    int32_t tensor = graph->inputs[node->first_input + i].tensor;
+    return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0;
 }
 
 // Whether a node has operand i of a part.
@@ -22721,7 +22728,7 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     const tl_graph *graph = c->table.graph;
     int in = i < node->input_count, out = i < node->output_count, trains = !c->table.plan->inference;
     switch (part) {
-    case TLI_ROLE_OUT_GRAD: return backward && out;
+    case TLI_ROLE_OUT_GRAD: return backward && (node->state ? !i : out);
     case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
     case TLI_ROLE_OUT: return !backward && out;
     case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
@@ -22972,7 +22979,7 @@ static void tli_code_find_ops(tli_code *c) {
     const tl_graph *graph = c->table.graph;
     int32_t id, k;
     for (id = 0; id < graph->node_count; id++) {
-        c->ops[id] = graph->nodes[id].is_input ? -1 : id;
+        c->ops[id] = graph->nodes[id].is_input && !tli_is_trained(c, &graph->nodes[id]) ? -1 : id;
         for (k = 0; k < id && c->ops[id] >= 0; k++) {
             if (c->ops[k] != k) continue;
             if (tli_same_text(tl_name_op(graph, k), tl_name_op(graph, id))) { c->ops[id] = k; break; }
@@ -23022,7 +23029,7 @@ static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, i
         tli_send_bytes(s, &letter, 1);
     }
     if (c->is_op_shared[op]) { tli_send(s, "_n"); tli_send_i32(s, op); }
-    tli_send(s, backward ? "_backward" : "_forward");
+    tli_send(s, c->table.graph->nodes[op].state ? "_update" : backward ? "_backward" : "_forward");
 }
 
 static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
@@ -23348,7 +23355,8 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
     tli_send(s, tli_slot_count(c) > 1 ? "(int32_t node, int32_t slot" : "(int32_t node");
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_role part = c->params[i].part;
-        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward);
+        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward) ||
+                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state);
         tli_send(s, written ? ", void *" : ", const void *");
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
@@ -23356,12 +23364,18 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
     tli_send(s, ");\n");
 }
 
-// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
-static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+// Where a lifetime of the device lies.
+static tli_code_word tli_code_place_of(const tli_code *c, const tl_lifetime *life) {
     tli_code_word word;
     word.space = TLI_SPACE_BANK + life->bank;
     word.value = life->offset;
     if (life->block >= 0) word.value += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    return word;
+}
+
+// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
+static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+    tli_code_word word = tli_code_place_of(c, life);
     tli_send_macro_tensor(s, &c->table, what, life);
     tli_send(s, " (");
     tli_send_word(s, c, &word, 0);
@@ -23374,7 +23388,7 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
+        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, tli_name_input_macro(t->graph, life), life);
         else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, c->is_result)) tli_send_code_tensor(s, c, "_RESULT_", life);
     }
@@ -23542,10 +23556,39 @@ static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
                          " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
 }
 
+// Whether a row is an update that the last of several micro-batches runs.
+static int tli_is_last_only(const tli_code *c, const tli_code_row *row) {
+    return c->table.plan->repeat_count > 1 && row->kind == TLI_ROW_BACKWARD &&
+           c->table.graph->nodes[row->node].state;
+}
+
+// Send what clears the gradients that states hold, before the first micro-batch.
+static void tli_send_clears(tli_stream *s, const tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t i;
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        const tl_node *node = &t->graph->nodes[life->node];
+        tli_code_word word;
+        if (life->use != TL_USE_INPUT || !tli_is_held(node) || life->output != node->output_count - 1) continue;
+        if (t->plan->inference) return;
+        word = tli_code_place_of(c, life);
+        tli_send(s, "    memset(");
+        tli_send_word(s, c, &word, 0);
+        tli_send(s, ", 0, ");
+        tli_send_constant(s, life->bytes);
+        tli_send(s, ");  // ");
+        tli_send_ascii(s, tl_name_node(t->graph, life->node));
+        tli_send(s, ": gradient\n");
+    }
+}
+
 static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
     int32_t i;
     tli_send(s, "\nvoid ");
-    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n    for (micro_batch = 0; micro_batch < ");
+    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n");
+    tli_send_clears(s, c);
+    tli_send(s, "    for (micro_batch = 0; micro_batch < ");
     tli_send_macro(s, c, "_MICRO_BATCHES; micro_batch += ");
     tli_send_i32(s, tli_slot_count(c));
     tli_send(s, ") {\n");
@@ -23556,7 +23599,13 @@ static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
         tli_send(s, ");\n");
     }
     if (is_table) { tli_send(s, "        "); tli_send_own(s, c, "_run_rows();\n"); }
-    for (i = 0; i < c->row_count && !is_table; i++) tli_send_call(s, c, &c->rows[i]);
+    for (i = 0; i < c->row_count && !is_table; i++) {
+        if (tli_is_last_only(c, &c->rows[i])) {
+            tli_send(s, "        if (micro_batch + 1 == ");
+            tli_send_macro(s, c, "_MICRO_BATCHES)\n    ");
+        }
+        tli_send_call(s, c, &c->rows[i]);
+    }
     tli_send(s, "    }\n}\n");
 }
 
@@ -23630,6 +23679,12 @@ static tl_result tli_read_code(tli_code *c) {
     return result ? result : tli_code_replay(c);
 }
 
+static int tli_has_last_only(const tli_code *c) {
+    int32_t i;
+    for (i = 0; i < c->row_count; i++) if (tli_is_last_only(c, &c->rows[i])) return 1;
+    return 0;
+}
+
 // Send both texts, in the form that is wanted or the smaller one.
 static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     const tli_function function = TLI_IN(WRITE_PLAN_CODE);
@@ -23639,11 +23694,14 @@ static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     tl_result result = case_count < 0 ? TL_ERROR_NO_MEMORY : TL_OK;
     tli_stream stream;
     if (result) result = tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    else if (form == TL_CODE_TABLE && tli_has_last_only(c))
+        result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_UPDATES_IN_EVERY_BATCH));
     else if (form == TL_CODE_TABLE && !t.word_bytes)
         result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_NEEDS_WIDER_WORDS));
     if (!result) {
-        int is_table = c->row_count && (form == TL_CODE_TABLE || (form == TL_CODE_SMALLEST &&
-                                        tli_is_table_smaller(c, &t, rows, case_count)));
+        int is_table = c->row_count && (form == TL_CODE_TABLE ||
+                                        (form == TL_CODE_SMALLEST && !tli_has_last_only(c) &&
+                                         tli_is_table_smaller(c, &t, rows, case_count)));
         tli_open_stream(&stream, header);
         tli_send_code_header(&stream, c);
         result = tli_close_stream(&stream, c->env, function);
@@ -28567,7 +28625,7 @@ static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        above[id] = node->state == TL_STATE_TRAINED && !p->inference ? id : -1;
+        above[id] = tli_has_update(node) && !p->inference ? id : -1;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
             if (above[maker] > above[id]) above[id] = above[maker];
@@ -33116,7 +33174,7 @@ static int tli_find_homes(tli_merged *m, const tl_graph *graph) {
         const tl_node *node = &graph->nodes[id];
         m->homes[id] = -1;
         if (!node->is_input) next = id;
-        if (node->state != TL_STATE_TRAINED) continue;
+        if (!tli_has_update(node)) continue;
         if (next < 0 || !graph->nodes[next].has_grad) return 0;
         m->homes[id] = next;
     }
@@ -67209,7 +67267,7 @@ static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
-    if (run->repeat_count > 1 && !node->holds_gradient) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
+    if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
 #if !defined(TL_ONLY_TABLES)
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -67224,11 +67282,11 @@ static tl_result tli_check_states(tl_run *run) {
     tli_zero(&run->updates, sizeof run->updates);
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = node->state == TL_STATE_TRAINED ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
         if (why) return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                         (uint64_t)id, (uint64_t)id);
-        run->updates.state_count += node->state == TL_STATE_TRAINED;
-        run->updates.held_count += node->holds_gradient;
+        run->updates.state_count += tli_has_update(node);
+        run->updates.held_count += tli_is_held(node);
     }
     return TL_OK;
 }
@@ -70049,8 +70107,8 @@ static int tli_is_message(const tl_run *run, int32_t id) {
 #endif
 
 // Whether the run updates a node, which is a state then.
-static int tli_has_update(const tl_run *run, const tl_node *node) {
-    return !run->inference && node->state == TL_STATE_TRAINED;
+static int tli_updates_node(const tl_run *run, const tl_node *node) {
+    return !run->inference && tli_has_update(node);
 }
 
 static tl_result tli_find_kernels(tl_run *run) {
@@ -70059,7 +70117,7 @@ static tl_result tli_find_kernels(tl_run *run) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         run->kernel_of[id] = -1;
-        if (node->is_input && !tli_has_update(run, node)) continue;
+        if (node->is_input && !tli_updates_node(run, node)) continue;
         if (tli_is_fused(run, id)) {
             tl_result result = tli_find_member_kernels(run, id);
             if (result) return result;

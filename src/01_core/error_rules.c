@@ -467,9 +467,7 @@
     X(STATE_IS_FIXED_AND_NO_RESULT, \
       "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
-    X(STATE_IS_FROZEN_OR_STAT, "a state is frozen or stat, not both", "line") \
-    X(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED, \
-      "hold: 1 for a trained state that holds its gradient, else 0", "node, line") \
+    X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen and stat", "line") \
     X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
       "hold: the gradient has the bytes of the weight", "node, line")
 
@@ -689,7 +687,9 @@
     X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
       "graph inputs take no steps, and states their update alone", "step, node") \
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
-      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node")
+      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node") \
+    X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
+      "form: a table has no updates that only the last micro-batch runs: ask for calls", "")
 
 // -- errors: rules of [6] REMAT --
 

@@ -74,16 +74,23 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
+// Whether a node is a state with an update, and one that holds its gradient.
+static int tli_has_update(const tl_node *node) {
+    return node->state == TL_STATE_TRAINED || node->state == TL_STATE_HELD;
+}
+
+static int tli_is_held(const tl_node *node) { return node->state == TL_STATE_HELD; }
+
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
 // its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
-    return node->first_output + (node->state ? !node->holds_gradient : node->output_count);
+    return node->first_output + (node->state ? !tli_is_held(node) : node->output_count);
 }
 
 // The tensor that holds the gradient of a weight; -1 = none does.
 static int32_t tli_held_gradient(const tl_graph *graph, int32_t tensor) {
     const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
-    int holds = node->holds_gradient && tensor == node->first_output;
+    int holds = tli_is_held(node) && tensor == node->first_output;
     return holds ? node->first_output + node->output_count - 1 : -1;
 }
 
@@ -193,7 +200,7 @@ static tli_rule tli_check_tensors(const tl_graph *graph, int32_t id) {
         const tl_node_output *output = &graph->outputs[node->first_output + k];
         if (output->node != id || output->output != k) return TLI_RULE(OUTPUTS_EACH_MUST_KNOW_ITS_NODE);
         if (output->needed > node->has_grad) return TLI_RULE(NEEDS_MUST_BE_NONE_WHERE_THERE_IS_NO);
-        if (node->state == TL_STATE_TRAINED && !output->needed) return TLI_RULE(STATE_UPDATE_NEEDS_ITS_OUTPUTS);
+        if (tli_has_update(node) && !output->needed) return TLI_RULE(STATE_UPDATE_NEEDS_ITS_OUTPUTS);
     }
     return TLI_NO_RULE;
 }
@@ -217,9 +224,6 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
-    if (node->holds_gradient && (node->holds_gradient > 1 || node->state != TL_STATE_TRAINED ||
-                                 node->output_count < 2))
-        return TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED);
     if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
@@ -235,13 +239,13 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     }
     if (node->state) {
         if (tli_same_text(tl_name_op(graph, id), "input")) return TLI_RULE(STATE_OP_MUST_NOT_BE_INPUT);
-        if (node->has_grad != (node->state == TL_STATE_TRAINED))
+        if (node->has_grad != tli_has_update(node))
             return TLI_RULE(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED);
-        if (node->output_count > 1 && node->state != TL_STATE_TRAINED)
+        if (node->output_count > 1 && !tli_has_update(node))
             return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
         if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
-        if (node->holds_gradient && graph->outputs[node->first_output].bytes !=
-                                        graph->outputs[node->first_output + node->output_count - 1].bytes)
+        if (tli_is_held(node) && (node->output_count < 2 || graph->outputs[node->first_output].bytes !=
+                                      graph->outputs[node->first_output + node->output_count - 1].bytes))
             return TLI_RULE(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT);
     }
     if (!node->has_grad) {
@@ -606,8 +610,7 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once |
-         desc->holds_gradient) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
@@ -644,7 +647,6 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->dynamic = node->dynamic;
     desc->once = node->once;
     desc->state = (tl_state_kind)node->state;
-    desc->holds_gradient = node->holds_gradient;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -679,9 +681,8 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
     node->state = (uint8_t)desc->state;
-    node->holds_gradient = (uint8_t)desc->holds_gradient;
     node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
-    node->has_grad = (uint8_t)(node->is_input ? desc->state == TL_STATE_TRAINED : !desc->no_grad);
+    node->has_grad = (uint8_t)(node->is_input ? tli_has_update(node) : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
     node->takes_blocks = (uint8_t)desc->takes_blocks;
@@ -701,7 +702,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
         output->node = id;
         output->output = k;
         output->bytes = desc->output_bytes[k];
-        output->needed = node->state == TL_STATE_TRAINED;
+        output->needed = (uint8_t)tli_has_update(node);
     }
 }
 
@@ -774,8 +775,7 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.layer = desc->layer;
     node.output_bytes = bytes;
     node.output_count = 1 + desc->moment_count;
-    node.holds_gradient = desc->holds_gradient;
-    if (desc->holds_gradient) bytes[node.output_count++] = desc->bytes;
+    if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
@@ -787,9 +787,6 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
     uint64_t *bytes = NULL;
     tl_node_desc node;
     tl_result result;
-    if (desc->holds_gradient & ~1)
-        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
-                             desc->name ? desc->name : "?", TLI_RULE(STATE_HOLDS_A_GRADIENT_WHERE_TRAINED));
     if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 2 ||
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
@@ -827,10 +824,10 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
         *node = from->nodes[id];
         node->first_output = count;
         for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
-        if (node->state != TL_STATE_TRAINED || node->holds_gradient) continue;
+        if (node->state != TL_STATE_TRAINED) continue;
         outputs[count] = outputs[node->first_output];
         outputs[count++].output = node->output_count++;
-        node->holds_gradient = 1;
+        node->state = TL_STATE_HELD;
     }
     for (i = 0; i < from->input_count; i++) {
         inputs[i] = from->inputs[i];
@@ -867,7 +864,7 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     result = tl_check_graph(env, graph);
     if (result) return result;
     for (id = 0; id < graph->node_count; id++)
-        more += graph->nodes[id].state == TL_STATE_TRAINED && !graph->nodes[id].holds_gradient;
+        more += graph->nodes[id].state == TL_STATE_TRAINED;
     if (more > INT32_MAX - graph->tensor_count)
         return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
     nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
@@ -1101,14 +1098,14 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put(w, "state "); tli_put_i64(w, id);
     tli_put(w, " "); tli_put(w, tl_name_node(graph, id));
     tli_put(w, " "); tli_put(w, tl_name_op(graph, id));
-    for (k = 0; k < node->output_count - node->holds_gradient; k++) {
+    for (k = 0; k < node->output_count - tli_is_held(node); k++) {
         tli_put(w, k > 1 ? "," : k ? " m=" : " w=");
         tli_put_u64(w, graph->outputs[node->first_output + k].bytes);
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
     tli_put_place(w, graph, id);
-    if (node->holds_gradient) tli_put(w, " hold");
+    if (node->state == TL_STATE_HELD) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
     if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
     tli_put(w, "\n");
@@ -1323,8 +1320,7 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
     int32_t k, moment_count = moments.text ? tli_count_items(moments) : 0;
     int ok;
     tl_result result;
-    desc->holds_gradient = t->values[TLI_TLG_HOLD].text != NULL;
-    desc->output_count = is_state ? 1 + moment_count + desc->holds_gradient
+    desc->output_count = is_state ? 1 + moment_count + (t->values[TLI_TLG_HOLD].text != NULL)
                                   : tli_count_items(t->values[TLI_TLG_OUT]);
     desc->input_count = is_state || tli_word_is(in, "-") ? 0 : tli_count_items(in);
     ok = tli_grow(t->rules.env, &bytes, &t->bytes_capacity, 0, desc->output_count, sizeof *t->bytes) &&
@@ -1346,8 +1342,11 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
 // What the attributes say about a state.
 static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
-    if (frozen && statistic) return tli_fail_key(t, TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
-    desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : TL_STATE_TRAINED;
+    int held = t->values[TLI_TLG_HOLD].text != NULL;
+    if (frozen + statistic + held > 1)
+        return tli_fail_key(t, held ? TLI_TLG_HOLD : TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : held ? TL_STATE_HELD
+                                                                                   : TL_STATE_TRAINED;
     desc->fixed = 1;
     return TL_OK;
 }

@@ -69,7 +69,8 @@ typedef struct tl_device {
     X(TL_STATE_NONE,      "none",    "the node is no state")                                              \
     X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
     X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
-    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them")
+    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them") \
+    X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout")
 
 typedef enum tl_state_kind { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state_kind;
 
@@ -103,7 +104,6 @@ typedef struct tl_node_desc {
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     tl_state_kind state;            // 0 = no state; tl_add_state sets it
-    int32_t  holds_gradient;        // as in tl_state_desc: its gradient is the last output
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -113,10 +113,9 @@ typedef struct tl_state_desc {
     uint64_t        bytes;          // of the weight, and of its gradient
     const uint64_t *moment_bytes;   // [moment_count] what the optimizer keeps of it; read during the call only
     int32_t         moment_count;   // of a trained state
-    tl_state_kind   kind;           // 0 = trained
+    tl_state_kind   kind;           // 0 = TL_STATE_TRAINED
     uint64_t        update_cost;    // of one update
     uint64_t        update_work_bytes;  // scratch during the update
-    int32_t         holds_gradient; // 1 = its gradient is resident throughout, as the last output of the node
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
 } tl_state_desc;
@@ -135,10 +134,9 @@ typedef struct tl_node {
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
     uint8_t once;                   // its forward has an effect and never runs again in a pass
+    uint8_t state;                  // tl_state_kind; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
-    uint8_t state;                  // tl_state_kind; outputs of a state: the weight, then its moments
-    uint8_t holds_gradient;         // of a state: 1 = behind these its gradient, resident throughout
 } tl_node;
 
 typedef struct tl_node_input {
@@ -213,7 +211,7 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
 
-// Make every trained state hold its gradient (tl_state_desc.holds_gradient), so that several passes add to it before
+// Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before
 // one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other indices.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.

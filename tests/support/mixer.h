@@ -131,7 +131,7 @@ static tl_result mixer_forward(const tl_kernel_call *call, void *user) {
 // The update of a state writes the weight and all moments, in an order that shows.
 static void mixer_update(mixer *m, const tl_kernel_call *call, uint64_t sum) {
     const tl_node *node = &call->graph->nodes[call->node];
-    int32_t i, end = node->output_count - node->holds_gradient;
+    int32_t i, end = node->output_count - (node->state == TL_STATE_HELD);
     sum = mix_bytes(sum, &call->output_grads[0]);
     for (i = 0; i < end; i++) mix_into(sum + (uint64_t)i, &call->outputs[i], 1);
     mix_into(sum + 1000, &call->scratch, 1);

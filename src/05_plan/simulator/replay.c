@@ -144,10 +144,13 @@ static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int 
 }
 
 // The gradient of a tensor as an operand. first: the first lifetime that begins at the step; a gradient from
-// there on holds nothing yet.
+// there on holds nothing yet, but one that a state holds.
 static tl_replay_operand tli_walk_gradient(const tli_walk *w, int32_t tensor, int32_t first) {
-    tl_replay_operand operand = tli_walk_operand_of(w, TL_USE_GRADIENT, tensor);
-    if (operand.lifetime >= first) operand.start = w->is_read[tensor] ? TL_START_ZERO : TL_START_LOSS;
+    int32_t held = tli_held_gradient(w->graph, tensor);
+    tl_replay_operand operand = held < 0 ? tli_walk_operand_of(w, TL_USE_GRADIENT, tensor)
+                                         : tli_walk_tensor(w, held, 1);
+    int is_sum = w->is_read[tensor] || w->graph->nodes[w->graph->outputs[tensor].node].state;
+    if (held < 0 && operand.lifetime >= first) operand.start = is_sum ? TL_START_ZERO : TL_START_LOSS;
     return operand;
 }
 

@@ -477,7 +477,7 @@ static tl_result tli_check_held(tl_env *env, tli_function function, const tl_sim
     int32_t id;
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
-        if (node->state == TL_STATE_TRAINED && !node->holds_gradient)
+        if (node->state == TL_STATE_TRAINED)
             return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0,
                                    (uint64_t)id);
     }

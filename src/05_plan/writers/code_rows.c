@@ -80,7 +80,7 @@ typedef struct tli_code {
     int32_t             row_count, row_capacity, word_count, word_capacity;
     int                 failed;    // 1 = out of memory
     uint8_t            *is_result;   // [tensors]
-    int32_t            *ops;       // [nodes] the first node of the same op; -1 = a graph input
+    int32_t            *ops;       // [nodes] the first node of the same op; -1 = has no kernel
     tli_code_kernel    *kernels;   // [2 x nodes] forward and backward of an op, at 2 x its first node
     tli_code_param     *params;    // [param_count]
     int32_t             param_count, param_capacity;
@@ -98,7 +98,8 @@ static int tli_is_trained(const tli_code *c, const tl_node *node) {
 }
 
 static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
-    return tli_gets_gradient(graph, graph->inputs[node->first_input + i].tensor);
+    int32_t tensor = graph->inputs[node->first_input + i].tensor;
+    return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0;
 }
 
 // Whether a node has operand i of a part.
@@ -106,7 +107,7 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     const tl_graph *graph = c->table.graph;
     int in = i < node->input_count, out = i < node->output_count, trains = !c->table.plan->inference;
     switch (part) {
-    case TLI_ROLE_OUT_GRAD: return backward && out;
+    case TLI_ROLE_OUT_GRAD: return backward && (node->state ? !i : out);
     case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
     case TLI_ROLE_OUT: return !backward && out;
     case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
@@ -357,7 +358,7 @@ static void tli_code_find_ops(tli_code *c) {
     const tl_graph *graph = c->table.graph;
     int32_t id, k;
     for (id = 0; id < graph->node_count; id++) {
-        c->ops[id] = graph->nodes[id].is_input ? -1 : id;
+        c->ops[id] = graph->nodes[id].is_input && !tli_is_trained(c, &graph->nodes[id]) ? -1 : id;
         for (k = 0; k < id && c->ops[id] >= 0; k++) {
             if (c->ops[k] != k) continue;
             if (tli_same_text(tl_name_op(graph, k), tl_name_op(graph, id))) { c->ops[id] = k; break; }

@@ -35,7 +35,7 @@ static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, i
         tli_send_bytes(s, &letter, 1);
     }
     if (c->is_op_shared[op]) { tli_send(s, "_n"); tli_send_i32(s, op); }
-    tli_send(s, backward ? "_backward" : "_forward");
+    tli_send(s, c->table.graph->nodes[op].state ? "_update" : backward ? "_backward" : "_forward");
 }
 
 static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
@@ -361,7 +361,8 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
     tli_send(s, tli_slot_count(c) > 1 ? "(int32_t node, int32_t slot" : "(int32_t node");
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_role part = c->params[i].part;
-        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward);
+        int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward) ||
+                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state);
         tli_send(s, written ? ", void *" : ", const void *");
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
@@ -369,12 +370,18 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
     tli_send(s, ");\n");
 }
 
-// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
-static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+// Where a lifetime of the device lies.
+static tli_code_word tli_code_place_of(const tli_code *c, const tl_lifetime *life) {
     tli_code_word word;
     word.space = TLI_SPACE_BANK + life->bank;
     word.value = life->offset;
     if (life->block >= 0) word.value += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
+    return word;
+}
+
+// Send "#define NET_INPUT_X (net_bank_0 + 16)" and its bytes.
+static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, const tl_lifetime *life) {
+    tli_code_word word = tli_code_place_of(c, life);
     tli_send_macro_tensor(s, &c->table, what, life);
     tli_send(s, " (");
     tli_send_word(s, c, &word, 0);
@@ -387,7 +394,7 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, "_INPUT_", life);
+        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, tli_name_input_macro(t->graph, life), life);
         else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, c->is_result)) tli_send_code_tensor(s, c, "_RESULT_", life);
     }
@@ -555,10 +562,39 @@ static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
                          " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
 }
 
+// Whether a row is an update that the last of several micro-batches runs.
+static int tli_is_last_only(const tli_code *c, const tli_code_row *row) {
+    return c->table.plan->repeat_count > 1 && row->kind == TLI_ROW_BACKWARD &&
+           c->table.graph->nodes[row->node].state;
+}
+
+// Send what clears the gradients that states hold, before the first micro-batch.
+static void tli_send_clears(tli_stream *s, const tli_code *c) {
+    const tli_table *t = &c->table;
+    int32_t i;
+    for (i = 0; i < t->lifetimes.count; i++) {
+        const tl_lifetime *life = &t->lifetimes.items[i];
+        const tl_node *node = &t->graph->nodes[life->node];
+        tli_code_word word;
+        if (life->use != TL_USE_INPUT || !tli_is_held(node) || life->output != node->output_count - 1) continue;
+        if (t->plan->inference) return;
+        word = tli_code_place_of(c, life);
+        tli_send(s, "    memset(");
+        tli_send_word(s, c, &word, 0);
+        tli_send(s, ", 0, ");
+        tli_send_constant(s, life->bytes);
+        tli_send(s, ");  // ");
+        tli_send_ascii(s, tl_name_node(t->graph, life->node));
+        tli_send(s, ": gradient\n");
+    }
+}
+
 static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
     int32_t i;
     tli_send(s, "\nvoid ");
-    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n    for (micro_batch = 0; micro_batch < ");
+    tli_send_own(s, c, "_run(void) {\n    int32_t micro_batch;\n");
+    tli_send_clears(s, c);
+    tli_send(s, "    for (micro_batch = 0; micro_batch < ");
     tli_send_macro(s, c, "_MICRO_BATCHES; micro_batch += ");
     tli_send_i32(s, tli_slot_count(c));
     tli_send(s, ") {\n");
@@ -569,7 +605,13 @@ static void tli_send_code_run(tli_stream *s, const tli_code *c, int is_table) {
         tli_send(s, ");\n");
     }
     if (is_table) { tli_send(s, "        "); tli_send_own(s, c, "_run_rows();\n"); }
-    for (i = 0; i < c->row_count && !is_table; i++) tli_send_call(s, c, &c->rows[i]);
+    for (i = 0; i < c->row_count && !is_table; i++) {
+        if (tli_is_last_only(c, &c->rows[i])) {
+            tli_send(s, "        if (micro_batch + 1 == ");
+            tli_send_macro(s, c, "_MICRO_BATCHES)\n    ");
+        }
+        tli_send_call(s, c, &c->rows[i]);
+    }
     tli_send(s, "    }\n}\n");
 }
 
@@ -643,6 +685,12 @@ static tl_result tli_read_code(tli_code *c) {
     return result ? result : tli_code_replay(c);
 }
 
+static int tli_has_last_only(const tli_code *c) {
+    int32_t i;
+    for (i = 0; i < c->row_count; i++) if (tli_is_last_only(c, &c->rows[i])) return 1;
+    return 0;
+}
+
 // Send both texts, in the form that is wanted or the smaller one.
 static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     const tli_function function = TLI_IN(WRITE_PLAN_CODE);
@@ -652,11 +700,14 @@ static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     tl_result result = case_count < 0 ? TL_ERROR_NO_MEMORY : TL_OK;
     tli_stream stream;
     if (result) result = tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
+    else if (form == TL_CODE_TABLE && tli_has_last_only(c))
+        result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_UPDATES_IN_EVERY_BATCH));
     else if (form == TL_CODE_TABLE && !t.word_bytes)
         result = tli_fail(c->env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(CODE_TABLE_NEEDS_WIDER_WORDS));
     if (!result) {
-        int is_table = c->row_count && (form == TL_CODE_TABLE || (form == TL_CODE_SMALLEST &&
-                                        tli_is_table_smaller(c, &t, rows, case_count)));
+        int is_table = c->row_count && (form == TL_CODE_TABLE ||
+                                        (form == TL_CODE_SMALLEST && !tli_has_last_only(c) &&
+                                         tli_is_table_smaller(c, &t, rows, case_count)));
         tli_open_stream(&stream, header);
         tli_send_code_header(&stream, c);
         result = tli_close_stream(&stream, c->env, function);

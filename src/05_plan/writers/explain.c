@@ -636,6 +636,11 @@ static int tli_ends_as_result(const tli_table *t, int32_t index, const uint8_t *
            is_result[t->graph->nodes[life->node].first_output + life->output] && !tli_lives_again(t, index);
 }
 
+// What stands in the macros of what is resident throughout.
+static const char *tli_name_input_macro(const tl_graph *graph, const tl_lifetime *life) {
+    return graph->nodes[life->node].state ? "_STATE_" : "_INPUT_";
+}
+
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
     const tl_graph *graph = t->graph;
     int32_t i, first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan);
@@ -656,7 +661,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, "_INPUT_", life);
+        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, tli_name_input_macro(graph, life), life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, is_result)) tli_send_macro_place(s, t, "_RESULT_", life);
     }
@@ -675,7 +680,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
 static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *named, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     uint64_t amounts[6];
-    int32_t numbers[13], more[4], k;
+    int32_t numbers[13], more[5], k;
     numbers[0] = (int32_t)node->name; numbers[1] = (int32_t)node->op; numbers[2] = (int32_t)node->unit;
     numbers[3] = node->first_input; numbers[4] = node->input_count;
     numbers[5] = node->first_output; numbers[6] = node->output_count;
@@ -684,12 +689,13 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     numbers[11] = node->keep; numbers[12] = node->fixed;
     amounts[0] = node->fwd_cost; amounts[1] = node->bwd_cost; amounts[2] = node->saved_bytes;
     amounts[3] = node->fwork_bytes; amounts[4] = node->bwork_bytes; amounts[5] = node->param_bytes;
-    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->origin;
+    more[0] = node->takes_blocks; more[1] = node->dynamic; more[2] = node->once; more[3] = node->state;
+    more[4] = node->origin;
     tli_send(s, "    { ");
     tli_send_list(s, numbers, 13);
     for (k = 0; k < 6; k++) { tli_send(s, ", "); tli_send_constant(s, amounts[k]); }
     tli_send(s, ", ");
-    tli_send_list(s, more, 4);
+    tli_send_list(s, more, 5);
     tli_send(s, ", ");
     tli_send_constant(s, node->swork_bytes);
     tli_send(s, " },  // ");

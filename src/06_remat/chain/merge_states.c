@@ -35,7 +35,7 @@ static int tli_find_homes(tli_merged *m, const tl_graph *graph) {
         const tl_node *node = &graph->nodes[id];
         m->homes[id] = -1;
         if (!node->is_input) next = id;
-        if (node->state != TL_STATE_TRAINED) continue;
+        if (!tli_has_update(node)) continue;
         if (next < 0 || !graph->nodes[next].has_grad) return 0;
         m->homes[id] = next;
     }

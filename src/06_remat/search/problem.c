@@ -180,7 +180,7 @@ static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        above[id] = node->state == TL_STATE_TRAINED && !p->inference ? id : -1;
+        above[id] = tli_has_update(node) && !p->inference ? id : -1;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
             if (above[maker] > above[id]) above[id] = above[maker];

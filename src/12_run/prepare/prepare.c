@@ -375,8 +375,8 @@ static int tli_is_message(const tl_run *run, int32_t id) {
 #endif
 
 // Whether the run updates a node, which is a state then.
-static int tli_has_update(const tl_run *run, const tl_node *node) {
-    return !run->inference && node->state == TL_STATE_TRAINED;
+static int tli_updates_node(const tl_run *run, const tl_node *node) {
+    return !run->inference && tli_has_update(node);
 }
 
 static tl_result tli_find_kernels(tl_run *run) {
@@ -385,7 +385,7 @@ static tl_result tli_find_kernels(tl_run *run) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         run->kernel_of[id] = -1;
-        if (node->is_input && !tli_has_update(run, node)) continue;
+        if (node->is_input && !tli_updates_node(run, node)) continue;
         if (tli_is_fused(run, id)) {
             tl_result result = tli_find_member_kernels(run, id);
             if (result) return result;

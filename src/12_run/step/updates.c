@@ -26,7 +26,7 @@ static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
-    if (run->repeat_count > 1 && !node->holds_gradient) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
+    if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
 #if !defined(TL_ONLY_TABLES)
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
@@ -41,11 +41,11 @@ static tl_result tli_check_states(tl_run *run) {
     tli_zero(&run->updates, sizeof run->updates);
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = node->state == TL_STATE_TRAINED ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
         if (why) return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                         (uint64_t)id, (uint64_t)id);
-        run->updates.state_count += node->state == TL_STATE_TRAINED;
-        run->updates.held_count += node->holds_gradient;
+        run->updates.state_count += tli_has_update(node);
+        run->updates.held_count += tli_is_held(node);
     }
     return TL_OK;
 }
