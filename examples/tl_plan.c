@@ -328,6 +328,7 @@ typedef struct options {
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *c_code, *c_form, *folder, *states, *batches;
+    const char *optimizer, *updates, *update_rate;
     const char *code_header, *code_source;    // files of --c-code
     const char *align, *name, *block, *in_flight;
     const char *banks[TL_MOST_BANKS];
@@ -469,6 +470,11 @@ static const char *const usage[] = {
     "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); with",
     "                    --ranks so many are one step (8)",
     "  --states N        numbers of the optimizer for each weight: 0, with momentum 1, AdamW 2 (0)",
+    "  --optimizer NAME  weights, gradients and moments are planned, too: sgd, momentum or adamw. The",
+    "                    weights of a node that has param= become a state; the budget holds all of it",
+    "  --updates WHEN    of states: fused (each as soon as its gradient is complete) or end (all of them",
+    "                    when every gradient is, as clipping by the norm of all needs it)",
+    "  --update-rate R   speed of the memory that updates read and write; without it they take no time",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve;",
     "                    with --ranks a lane for each rank: calls with the costs of their plans, where",
@@ -621,6 +627,7 @@ static int check_rank_options(const options *o) {
         { o->live, "--live" },                       { o->order, "--order" },
         { compiles(o), o->compile ? "--compile" : "--recommend" },
         { o->compact, "--compact" },                 { o->no_names, "--no-names" },
+        { o->optimizer != NULL, "--optimizer" },     { o->updates != NULL, "--updates" },
     };
     const struct { int is_there; const char *name; } of_pipelines[] = {
         { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
@@ -653,6 +660,16 @@ static int check_rank_options(const options *o) {
     return CODE_OK;
 }
 
+static int check_optimizer_options(const options *o) {
+    if (o->inference && (o->optimizer || o->updates))
+        return fail(CODE_INPUT, "%s: is of training steps, --inference has none", o->optimizer ? "--optimizer" : "--updates");
+    if (o->update_rate && !o->optimizer)
+        return fail(CODE_INPUT, "--update-rate: is of the updates of --optimizer, which is missing");
+    if (o->optimizer && o->states)
+        return fail(CODE_INPUT, "--states: are of an optimizer outside of the plan, --optimizer plans one");
+    return CODE_OK;
+}
+
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(options *o) {
     const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block",
@@ -667,6 +684,7 @@ static int check_options(options *o) {
         return fail(CODE_INPUT, "%s: is for --ranks, which is missing",
                     o->data ? "--data" : o->gpipe ? "--gpipe" : o->chunks ? "--chunks" : "--auto");
     code = check_compile_options(o);
+    if (!code) code = check_optimizer_options(o);
     if (code) return code;
     if (o->live && !o->budget && !o->pareto) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
@@ -678,7 +696,7 @@ static int check_options(options *o) {
         return fail(CODE_INPUT, "--codec-rate: needs --codec, what is converted so fast");
     if (o->codec && (o->policy || o->form || o->order || o->inference))
         return fail(CODE_INPUT, "--codec: is for any plan of a training step: no --policy, --form, --order, --inference");
-    if (o->cost_unit && !o->link && !o->codec_rate && !o->profiles &&
+    if (o->cost_unit && !o->link && !o->codec_rate && !o->update_rate && !o->profiles &&
         !(o->precision && strstr(o->precision, "memory=")))
         return fail(CODE_INPUT, "--cost-unit: says what --link is compared with, which is missing");
     if (o->policy && o->host_budget) return fail(CODE_INPUT, "--policy: none of them copies to the host");
@@ -718,6 +736,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--name", &o->name, NULL },         { "--block", &o->block, NULL },
         { "--c-code", &o->c_code, NULL },     { "-o", &o->folder, NULL },
         { "--states", &o->states, NULL },     { "--micro-batches", &o->batches, NULL },
+        { "--optimizer", &o->optimizer, NULL }, { "--updates", &o->updates, NULL },
+        { "--update-rate", &o->update_rate, NULL },
         { "--bank", &o->banks[0], NULL },     { "--in-flight", &o->in_flight, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
@@ -1100,6 +1120,34 @@ static int scale_rate(const program *p, const char *option, const char *text, ui
     *scaled = rate * p->unit_ns / p->unit_count;
     if (*scaled) return CODE_OK;
     return fail(CODE_INPUT, "%s %s: moves less than a byte in 10^9 units of cost", option, text);
+}
+
+// Let the graph own its weights, and place the updates of its states.
+static int own_weights(program *p) {
+    static const char *const names[] = { "sgd", "momentum", "adamw" };
+    tl_optimizer_desc desc;
+    tl_graph owned;
+    uint64_t rate = 0;
+    int code = CODE_OK, k = 0;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    while (p->o.optimizer && k < 3 && strcmp(names[k], p->o.optimizer) != 0) k++;
+    if (k == 3) return fail(CODE_INPUT, "--optimizer %s: must be sgd, momentum or adamw", p->o.optimizer);
+    if (p->o.updates && !tl_parse_updates(p->o.updates, &desc.updates))
+        return fail(CODE_INPUT, "--updates %s: must be fused or end", p->o.updates);
+    desc.op = p->o.optimizer;
+    desc.moment_count = k;
+    desc.keeps_weights = !p->o.optimizer;
+    if (p->o.update_rate) {
+        code = parse_rate("--update-rate", p->o.update_rate, "GB", "/s", &rate);
+        if (!code) code = parse_cost_unit(p);
+        if (!code) code = scale_rate(p, "--update-rate", p->o.update_rate, rate, &desc.bytes_per_second);
+    }
+    if (code) return code;
+    if (tl_apply_optimizer(&p->env, &desc, &owned)) return fail_result(p, path_of(p));
+    tl_free_graph(&p->env, &p->graph);
+    p->graph = owned;
+    return CODE_OK;
 }
 
 // What keeping everything takes in the model as it was read, in f32 where --precision chooses something else: 100 %.
@@ -4322,6 +4370,7 @@ static int plan_model(program *p) {
     int code = check_files(&p->o);
     if (!code) code = read_model(p);
     if (!code && p->o.cost_unit) code = refine_costs(p);
+    if (!code && (p->o.optimizer || p->o.updates)) code = own_weights(p);
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.seed) code = parse_count("--seed", p->o.seed, &p->seed);
     p->alignment = 1;

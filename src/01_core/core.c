@@ -104,6 +104,21 @@ static int tli_mul_u64(uint64_t a, uint64_t b, uint64_t *product) {
 static uint64_t tli_divide_up(uint64_t a, uint64_t b) { return a / b + (a % b > 0); }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
+// so that nothing is wider than 64 bits.
+static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
+    uint64_t whole = bytes / rate, rest = bytes % rate, left = 0, part = 0, bit;
+    for (bit = UINT64_C(1) << 29; bit; bit >>= 1) {  // part + left / rate = rest * (bits done) / rate
+        part *= 2;
+        if (left >= rate - left) { left -= rate - left; part++; } else left += left;
+        if (!(UINT64_C(1000000000) & bit)) continue;
+        if (left >= rate - rest) { left -= rate - rest; part++; } else left += rest;
+    }
+    return tli_mul_u64(whole, UINT64_C(1000000000), ns) && tli_add_u64(*ns, part + (left > 0), ns);
+}
+#endif
+
 // Whether an enum, a flag or an index is in 0 .. count-1. int64_t holds every width and sign of
 // enum.
 static int tli_is_below(int64_t value, int64_t count) { return value >= 0 && value < count; }

@@ -195,7 +195,8 @@
     X(COMPILE_PARALLEL, "tl_compile_parallel") \
     X(ADD_STATE, "tl_add_state") \
     X(HOLD_GRADIENTS, "tl_hold_gradients") \
-    X(SKIP_UPDATES, "tl_skip_updates")
+    X(SKIP_UPDATES, "tl_skip_updates") \
+    X(APPLY_OPTIMIZER, "tl_apply_optimizer")
 
 // -- errors: rules --
 //
@@ -469,7 +470,10 @@
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
     X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen and stat", "line") \
     X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
-      "hold: the gradient has the bytes of the weight", "node, line")
+      "hold: the gradient has the bytes of the weight", "node, line") \
+    X(UPDATES_THERE_IS_NO_SUCH_PLACE, "updates: there is no such place", "") \
+    X(MOMENT_COUNT_MUST_BE_0_TO_16, "moment_count: must be 0 to 16", "") \
+    X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "")
 
 // -- errors: rules of [4] LAYOUT --
 

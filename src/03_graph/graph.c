@@ -650,7 +650,6 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->origin = tli_pass_origin(node->origin);
 }
 
-#ifndef TL_NO_PRECISION
 // Mark what the backward of the last node of `to` needs: the same as that of node `id` of `from`, of which it
 // was made.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
@@ -663,7 +662,6 @@ static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     for (k = 0; k < node->output_count; k++)
         outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
 }
-#endif
 #endif
 
 // Append a node with the fields and outputs of a desc; its inputs are added by tli_add_inputs.
@@ -761,126 +759,6 @@ TLI_IMPL tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc 
     result = tli_add_node(&rules, graph, desc);
     if (id) *id = result ? 0 : graph->node_count - 1;
     return result;
-}
-
-// The node that a state is. bytes: [2 + moments] room for those of its outputs.
-static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
-    tl_node_desc node;
-    tli_zero(&node, sizeof node);
-    bytes[0] = desc->bytes;
-    tli_copy(bytes + 1, desc->moment_bytes, (size_t)desc->moment_count * sizeof *bytes);
-    node.name = desc->name;
-    node.op = desc->op ? desc->op : "state";
-    node.unit = desc->unit;
-    node.layer = desc->layer;
-    node.output_bytes = bytes;
-    node.output_count = 1 + desc->moment_count;
-    if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
-    node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
-    node.bwd_cost = desc->update_cost;
-    node.bwork_bytes = desc->update_work_bytes;
-    node.fixed = 1;
-    return node;
-}
-
-static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl_state_desc *desc) {
-    uint64_t *bytes = NULL;
-    tl_node_desc node;
-    tl_result result;
-    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 2 ||
-        (desc->moment_count && !desc->moment_bytes))
-        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
-                             desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
-    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes);
-    if (!bytes)
-        return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
-    node = tli_describe_state(desc, bytes);
-    result = tli_add_node(rules, graph, &node);
-    tli_release(rules->env, bytes);
-    return result;
-}
-
-TLI_IMPL tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight) {
-    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_STATE));
-    tl_result result;
-    TL_ASSERT(graph && desc);
-    if (weight) tli_zero(weight, sizeof *weight);
-    result = tli_add_state(&rules, graph, desc);
-    if (weight && !result) weight->node = graph->node_count - 1;
-    return result;
-}
-
-// Renumber a tensor of `from` for a graph whose nodes have other first outputs.
-static int32_t tli_renumber_tensor(const tl_graph *from, const tl_node *nodes, int32_t tensor) {
-    return nodes[from->outputs[tensor].node].first_output + from->outputs[tensor].output;
-}
-
-// Fill the arrays of a graph in which every trained state holds its gradient.
-static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *inputs, tl_node_output *outputs,
-                          tl_view *views) {
-    int32_t id, i, count = 0;
-    for (id = 0; id < from->node_count; id++) {
-        tl_node *node = &nodes[id];
-        *node = from->nodes[id];
-        node->first_output = count;
-        for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
-        if (node->state != TL_STATE_TRAINED) continue;
-        outputs[count] = outputs[node->first_output];
-        outputs[count++].output = node->output_count++;
-        node->state = TL_STATE_HELD;
-    }
-    for (i = 0; i < from->input_count; i++) {
-        inputs[i] = from->inputs[i];
-        inputs[i].tensor = tli_renumber_tensor(from, nodes, from->inputs[i].tensor);
-    }
-    for (i = 0; i < from->view_count; i++) {
-        views[i] = from->views[i];
-        views[i].tensor = tli_renumber_tensor(from, nodes, from->views[i].tensor);
-    }
-}
-
-// Put arrays in the place of those of a graph.
-static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_node_input *inputs,
-                               tl_node_output *outputs, int32_t tensor_count, tl_view *views) {
-    tl_graph old = *graph;
-    old.text_capacity = 0;      // the text stays
-    graph->nodes = nodes;     graph->node_capacity = graph->node_count;
-    graph->inputs = inputs;   graph->input_capacity = graph->input_count;
-    graph->outputs = outputs; graph->tensor_count = graph->tensor_capacity = tensor_count;
-    graph->views = views;     graph->view_capacity = graph->view_count;
-    tl_free_graph(env, &old);
-    if (!graph->input_count) { tli_release(env, inputs); graph->inputs = NULL; }
-    if (!graph->view_count) { tli_release(env, views); graph->views = NULL; }
-}
-
-TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
-    int32_t id, more = 0;
-    tl_node *nodes;
-    tl_node_input *inputs;
-    tl_node_output *outputs;
-    tl_view *views;
-    tl_result result;
-    TL_ASSERT(graph);
-    result = tl_check_graph(env, graph);
-    if (result) return result;
-    for (id = 0; id < graph->node_count; id++)
-        more += graph->nodes[id].state == TL_STATE_TRAINED;
-    if (more > INT32_MAX - graph->tensor_count)
-        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
-    nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
-    inputs = (tl_node_input *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *inputs);
-    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more, sizeof *outputs);
-    views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
-    if (nodes && inputs && outputs && views) {
-        tli_fill_held(graph, nodes, inputs, outputs, views);
-        tli_replace_arrays(env, graph, nodes, inputs, outputs, graph->tensor_count + more, views);
-        return TL_OK;
-    }
-    tli_release(env, nodes);
-    tli_release(env, inputs);
-    tli_release(env, outputs);
-    tli_release(env, views);
-    return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
 }
 
 TLI_IMPL tl_result tl_add_view(tl_env *env, tl_graph *graph, const char *name, tl_tensor of,

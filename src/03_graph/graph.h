@@ -211,11 +211,50 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
 
+#ifndef TL_NO_PLANNERS
 // Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before
 // one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other indices.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
 TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
+#endif
+
+// id, name, where the states stand
+#define TL_UPDATES(X) \
+    X(TL_UPDATES_FUSED, "fused", "each above its first reader: updated as soon as its gradient is complete") \
+    X(TL_UPDATES_END,   "end",   "above all other nodes: updated when every gradient is complete")
+
+typedef enum tl_updates { TL_UPDATES(TLI_ENUM) TL_UPDATES_COUNT } tl_updates;
+
+#ifndef TL_NO_PLANNERS
+typedef struct tl_optimizer_desc {
+    const tl_graph *graph;          // not NULL
+    const char     *op;             // of the updates, as "adamw"; 0 = "state"
+    int32_t         moment_count;   // of as many bytes as the weight: SGD 0, with momentum 1, AdamW 2; at most 16
+    tl_updates      updates;        // where the states of the new graph stand
+    uint64_t        bytes_per_second;  // at which an update reads and writes, in the unit of the graph's costs as
+                                    // ns; 0 = its bytes take no time
+    uint64_t        call_cost;      // of an update, beside that
+    int32_t         keeps_weights;  // 1 = param_bytes stay as they are: only the states move
+} tl_optimizer_desc;
+
+// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which the node
+// reads as its last input, in its backward, too; of a node without a backward it is frozen. States that the graph has
+// already stay as they are, at the place that desc->updates says.
+//
+//   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their origins
+//
+// Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an update;
+//          *graph is empty then.
+// Cost:    O(nodes + inputs), and that of tl_check_graph.
+TLDEF tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc, tl_graph *graph);
+
+// Name a place of updates, and parse its name: exactly these, 1 and the value.
+TLDEF const char *tl_name_updates(tl_updates updates);  // "fused"; "?" if it is out of range
+#ifndef TL_NO_TEXT
+TLDEF int tl_parse_updates(const char *text, tl_updates *updates);
+#endif
+#endif
 
 // Add a view: a second name of a tensor (a reshape, a transpose), without bytes and without a node
 // of its own. tl_find_tensor resolves the name of a view to the tensor that holds the bytes, also

@@ -253,19 +253,6 @@ static int tli_sim_call_holds(const tli_sim *sim) {
 }
 #endif
 
-// ceil(bytes * 10^9 / rate); 0 on overflow. The remainder of bytes / rate is multiplied bit by bit,
-// so that nothing is wider than 64 bits.
-static int tli_find_time(uint64_t bytes, uint64_t rate, uint64_t *ns) {
-    uint64_t whole = bytes / rate, rest = bytes % rate, left = 0, part = 0, bit;
-    for (bit = UINT64_C(1) << 29; bit; bit >>= 1) {  // part + left / rate = rest * (bits done) / rate
-        part *= 2;
-        if (left >= rate - left) { left -= rate - left; part++; } else left += left;
-        if (!(UINT64_C(1000000000) & bit)) continue;
-        if (left >= rate - rest) { left -= rate - rest; part++; } else left += rest;
-    }
-    return tli_mul_u64(whole, UINT64_C(1000000000), ns) && tli_add_u64(*ns, part + (left > 0), ns);
-}
-
 // -- error sentences of the simulator --
 
 // Record an error at the present step. second: its second value, the node or the tensor that the rule is about.

@@ -1,0 +1,323 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- states: weights that the graph owns --
+//
+// A state is added as a node. Two changes of whole graphs: one whose states hold their gradients, for passes that
+// are repeated, and one whose weights became states, or whose updates stand elsewhere:
+//
+//     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
+//                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
+
+// The node that a state is. bytes: [2 + moments] room for those of its outputs.
+static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
+    tl_node_desc node;
+    tli_zero(&node, sizeof node);
+    bytes[0] = desc->bytes;
+    tli_copy(bytes + 1, desc->moment_bytes, (size_t)desc->moment_count * sizeof *bytes);
+    node.name = desc->name;
+    node.op = desc->op ? desc->op : "state";
+    node.unit = desc->unit;
+    node.layer = desc->layer;
+    node.output_bytes = bytes;
+    node.output_count = 1 + desc->moment_count;
+    if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
+    node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
+    node.bwd_cost = desc->update_cost;
+    node.bwork_bytes = desc->update_work_bytes;
+    node.fixed = 1;
+    return node;
+}
+
+static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl_state_desc *desc) {
+    uint64_t *bytes = NULL;
+    tl_node_desc node;
+    tl_result result;
+    if (desc->moment_count < 0 || desc->moment_count > INT32_MAX - 2 ||
+        (desc->moment_count && !desc->moment_bytes))
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes);
+    if (!bytes)
+        return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    node = tli_describe_state(desc, bytes);
+    result = tli_add_node(rules, graph, &node);
+    tli_release(rules->env, bytes);
+    return result;
+}
+
+TLI_IMPL tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight) {
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(ADD_STATE));
+    tl_result result;
+    TL_ASSERT(graph && desc);
+    if (weight) tli_zero(weight, sizeof *weight);
+    result = tli_add_state(&rules, graph, desc);
+    if (weight && !result) weight->node = graph->node_count - 1;
+    return result;
+}
+
+#ifndef TL_NO_PLANNERS
+// -- states: gradients that are held --
+
+// Renumber a tensor of `from` for a graph whose nodes have other first outputs.
+static int32_t tli_renumber_tensor(const tl_graph *from, const tl_node *nodes, int32_t tensor) {
+    return nodes[from->outputs[tensor].node].first_output + from->outputs[tensor].output;
+}
+
+// Fill the arrays of a graph in which every trained state holds its gradient.
+static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *inputs, tl_node_output *outputs,
+                          tl_view *views) {
+    int32_t id, i, count = 0;
+    for (id = 0; id < from->node_count; id++) {
+        tl_node *node = &nodes[id];
+        *node = from->nodes[id];
+        node->first_output = count;
+        for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
+        if (node->state != TL_STATE_TRAINED) continue;
+        outputs[count] = outputs[node->first_output];
+        outputs[count++].output = node->output_count++;
+        node->state = TL_STATE_HELD;
+    }
+    for (i = 0; i < from->input_count; i++) {
+        inputs[i] = from->inputs[i];
+        inputs[i].tensor = tli_renumber_tensor(from, nodes, from->inputs[i].tensor);
+    }
+    for (i = 0; i < from->view_count; i++) {
+        views[i] = from->views[i];
+        views[i].tensor = tli_renumber_tensor(from, nodes, from->views[i].tensor);
+    }
+}
+
+// Put arrays in the place of those of a graph.
+static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_node_input *inputs,
+                               tl_node_output *outputs, int32_t tensor_count, tl_view *views) {
+    tl_graph old = *graph;
+    old.text_capacity = 0;      // the text stays
+    graph->nodes = nodes;     graph->node_capacity = graph->node_count;
+    graph->inputs = inputs;   graph->input_capacity = graph->input_count;
+    graph->outputs = outputs; graph->tensor_count = graph->tensor_capacity = tensor_count;
+    graph->views = views;     graph->view_capacity = graph->view_count;
+    tl_free_graph(env, &old);
+    if (!graph->input_count) { tli_release(env, inputs); graph->inputs = NULL; }
+    if (!graph->view_count) { tli_release(env, views); graph->views = NULL; }
+}
+
+TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
+    int32_t id, more = 0;
+    tl_node *nodes;
+    tl_node_input *inputs;
+    tl_node_output *outputs;
+    tl_view *views;
+    tl_result result;
+    TL_ASSERT(graph);
+    result = tl_check_graph(env, graph);
+    if (result) return result;
+    for (id = 0; id < graph->node_count; id++)
+        more += graph->nodes[id].state == TL_STATE_TRAINED;
+    if (more > INT32_MAX - graph->tensor_count)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+    nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
+    inputs = (tl_node_input *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *inputs);
+    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more, sizeof *outputs);
+    views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
+    if (nodes && inputs && outputs && views) {
+        tli_fill_held(graph, nodes, inputs, outputs, views);
+        tli_replace_arrays(env, graph, nodes, inputs, outputs, graph->tensor_count + more, views);
+        return TL_OK;
+    }
+    tli_release(env, nodes);
+    tli_release(env, inputs);
+    tli_release(env, outputs);
+    tli_release(env, views);
+    return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+}
+
+// -- states: an optimizer for a graph --
+
+#define TLI_MOST_MOMENTS 16
+
+typedef struct tli_owner {
+    tl_env     *env;
+    const tl_optimizer_desc *desc;
+    const tl_graph *from;
+    tl_graph   *to;
+    int32_t    *new_ids;       // [nodes of from] -1 = not added yet
+    int32_t    *weights;       // [nodes of from] the state made of its weights; -1 = none
+    int32_t    *first_reader;  // [nodes of from] of a state; -1 = none
+    tl_tensor  *inputs;        // of the node at hand
+} tli_owner;
+
+static tl_result tli_fail_owner(const tli_owner *o) {
+    return tli_fail(o->env, TL_ERROR_NO_MEMORY, TLI_IN(APPLY_OPTIMIZER), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+}
+
+// The cost of an update: the weight, its gradient and the moments are read, weight and moments are written.
+static tl_result tli_price_update(const tli_owner *o, uint64_t bytes, int32_t moment_count, uint64_t *cost) {
+    uint64_t moved, rate = o->desc->bytes_per_second;
+    *cost = o->desc->call_cost;
+    if (!rate) return TL_OK;
+    if (tli_mul_u64(bytes, 3 + 2 * (uint64_t)moment_count, &moved) && tli_find_time(moved, rate, &moved) &&
+        tli_add_u64(*cost, moved, cost)) return TL_OK;
+    return tli_fail(o->env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_OPTIMIZER), TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
+}
+
+// Add the state that a node's weights become.
+static tl_result tli_own_weights(tli_owner *o, int32_t id) {
+    const tl_node *node = &o->from->nodes[id];
+    int32_t moments = node->has_grad ? o->desc->moment_count : 0, k;
+    uint64_t bytes[TLI_MOST_MOMENTS];
+    char name[TLI_NAME_LIMIT + 3];
+    tli_writer w = tli_writer_of(name, sizeof name);
+    tl_state_desc state;
+    tl_tensor weight;
+    tl_result result;
+    tli_zero(&state, sizeof state);
+    tli_put(&w, tl_name_node(o->from, id));
+    tli_put(&w, ".w");
+    tli_finish(&w);
+    for (k = 0; k < moments; k++) bytes[k] = node->param_bytes;
+    state.name = name;
+    state.op = o->desc->op;
+    state.bytes = node->param_bytes;
+    state.moment_bytes = bytes;
+    state.moment_count = moments;
+    state.kind = node->has_grad ? TL_STATE_TRAINED : TL_STATE_FROZEN;
+    state.unit = node->unit ? tl_name_unit(o->from, id) : NULL;
+    state.layer = node->layer + 1;
+    result = node->has_grad ? tli_price_update(o, node->param_bytes, moments, &state.update_cost) : TL_OK;
+    if (!result) result = tl_add_state(o->env, o->to, &state, &weight);
+    if (!result) o->weights[id] = weight.node;
+    return result;
+}
+
+// Copy a node; one with weights reads the state that they became.
+static tl_result tli_own_node(tli_owner *o, int32_t id) {
+    const tl_graph *from = o->from;
+    const tl_node *node = &from->nodes[id];
+    int has_weights = o->weights[id] >= 0;
+    uint64_t *bytes = (uint64_t *)tli_alloc_array(o->env, (uint64_t)node->output_count, sizeof *bytes);
+    tl_node_desc desc;
+    tl_result result = bytes ? TL_OK : tli_fail_owner(o);
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *output = &from->outputs[from->inputs[node->first_input + k].tensor];
+        o->inputs[k].node = o->new_ids[output->node];
+        o->inputs[k].output = output->output;
+    }
+    o->inputs[node->input_count].node = o->weights[id];
+    o->inputs[node->input_count].output = 0;
+    for (k = 0; k < node->output_count && !result; k++) bytes[k] = from->outputs[node->first_output + k].bytes;
+    tli_describe_node(from, id, &desc);
+    desc.inputs = o->inputs;
+    desc.input_count += has_weights;
+    desc.output_bytes = bytes;
+    desc.param_bytes = has_weights ? 0 : node->param_bytes;
+    if (!result) result = tl_add_node(o->env, o->to, &desc, &o->new_ids[id]);
+    if (!result) tli_copy_needs(from, id, o->to);
+    if (!result && has_weights)    // a backward reads the weights where it makes the gradient of its inputs
+        ((tl_node_input *)o->to->inputs)[o->to->input_count - 1].needed = node->has_grad;
+    tli_release(o->env, bytes);
+    return result;
+}
+
+static int tli_owns_weights(const tli_owner *o, int32_t id) {
+    return o->from->nodes[id].param_bytes > 0 && !o->desc->keeps_weights;
+}
+
+// Whether a state stands in front of a node: of the states that are not placed, those above their first reader.
+static int tli_is_placed_at(const tli_owner *o, int32_t state, int32_t id) {
+    if (!o->from->nodes[state].state || o->new_ids[state] >= 0) return 0;
+    return o->first_reader[state] < 0 ? state == id : o->first_reader[state] == id;
+}
+
+static tl_result tli_own_states_of(tli_owner *o, int32_t id) {
+    const tl_node *node = &o->from->nodes[id];
+    tl_result result = TL_OK;
+    int32_t k;
+    for (k = node->first_input; k < node->first_input + node->input_count && !result; k++) {
+        int32_t maker = o->from->outputs[o->from->inputs[k].tensor].node;
+        if (tli_is_placed_at(o, maker, id)) result = tli_own_node(o, maker);
+    }
+    if (!result && tli_owns_weights(o, id) && o->weights[id] < 0) result = tli_own_weights(o, id);
+    return result;
+}
+
+static tl_result tli_own_graph(tli_owner *o) {
+    const tl_graph *from = o->from;
+    int is_end = o->desc->updates == TL_UPDATES_END;
+    tl_result result = TL_OK;
+    int32_t id, i;
+    for (id = 0; id < from->node_count; id++) o->new_ids[id] = o->weights[id] = o->first_reader[id] = -1;
+    for (id = from->node_count; id-- > 0;)
+        for (i = from->nodes[id].first_input; i < from->nodes[id].first_input + from->nodes[id].input_count; i++)
+            o->first_reader[from->outputs[from->inputs[i].tensor].node] = id;
+    for (id = 0; id < from->node_count && is_end && !result; id++) {
+        if (from->nodes[id].state) result = tli_own_node(o, id);
+        else if (tli_owns_weights(o, id)) result = tli_own_weights(o, id);
+    }
+    for (id = 0; id < from->node_count && !result; id++) {
+        if (!from->nodes[id].state) result = tli_own_states_of(o, id);
+        if (!result && (!from->nodes[id].state || tli_is_placed_at(o, id, id))) result = tli_own_node(o, id);
+    }
+    for (i = 0; i < from->view_count && !result; i++) {
+        tl_tensor of;
+        of.node = o->new_ids[from->outputs[from->views[i].tensor].node];
+        of.output = from->outputs[from->views[i].tensor].output;
+        result = tl_add_view(o->env, o->to, from->text + from->views[i].name, of, NULL);
+    }
+    return result ? result : tl_check_graph(o->env, o->to);
+}
+
+static tl_result tli_check_optimizer(tl_env *env, const tl_optimizer_desc *desc) {
+    tli_rule why = TLI_NO_RULE;
+    if (desc->keeps_weights & ~1) why = TLI_RULE(KEEPS_WEIGHTS_MUST_BE_0_OR_1);
+    else if (!tli_is_below((int32_t)desc->updates, TL_UPDATES_COUNT)) why = TLI_RULE(UPDATES_THERE_IS_NO_SUCH_PLACE);
+    else if (desc->moment_count < 0 || desc->moment_count > TLI_MOST_MOMENTS)
+        why = TLI_RULE(MOMENT_COUNT_MUST_BE_0_TO_16);
+    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_OPTIMIZER), why) : tl_check_graph(env, desc->graph);
+}
+
+TLI_IMPL tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc, tl_graph *graph) {
+    tli_owner o;
+    uint64_t nodes;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && graph);
+    tl_init_graph(graph);
+    result = tli_check_optimizer(env, desc);
+    if (result) return result;
+    tli_zero(&o, sizeof o);
+    o.env = env;
+    o.desc = desc;
+    o.from = desc->graph;
+    o.to = graph;
+    nodes = (uint64_t)desc->graph->node_count;
+    graph->batch = desc->graph->batch;
+    o.new_ids = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.new_ids);
+    o.weights = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.weights);
+    o.first_reader = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.first_reader);
+    o.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)desc->graph->input_count + 1, sizeof *o.inputs);
+    result = o.new_ids && o.weights && o.first_reader && o.inputs ? tli_own_graph(&o) : tli_fail_owner(&o);
+    tli_release(env, o.new_ids);
+    tli_release(env, o.weights);
+    tli_release(env, o.first_reader);
+    tli_release(env, o.inputs);
+    if (result) tl_free_graph(env, graph);
+    return result;
+}
+
+static const char *const tli_updates_names[] = { TL_UPDATES(TLI_NAME) };
+
+TLI_IMPL const char *tl_name_updates(tl_updates updates) {
+    return tli_name(tli_updates_names, TL_UPDATES_COUNT, (int64_t)updates);
+}
+
+#ifndef TL_NO_TEXT
+TLI_IMPL int tl_parse_updates(const char *text, tl_updates *updates) {
+    int32_t value;
+    int known = tli_parse_word(tli_updates_names, TL_UPDATES_COUNT, text, &value);
+    TL_ASSERT(updates);
+    *updates = (tl_updates)value;
+    return known;
+}
+#endif
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
