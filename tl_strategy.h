@@ -1,4 +1,4 @@
-/* tl_strategy.h - v0.5.0 - train and run neural networks inside a fixed number of bytes
+/* tl_strategy.h - v0.6.0 - train and run neural networks inside a fixed number of bytes
    Joined from the parts in src by `make header`: change those, this file is written over.
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
@@ -147,7 +147,7 @@
 #include <stdint.h>
 
 #define TL_VERSION_MAJOR 0  // breaking change
-#define TL_VERSION_MINOR 5  // new feature; from MAJOR 1 on old code still compiles
+#define TL_VERSION_MINOR 6  // new feature; from MAJOR 1 on old code still compiles
 #define TL_VERSION_PATCH 0  // fix
 #define TL_VERSION (TL_VERSION_MAJOR * 10000 + TL_VERSION_MINOR * 100 + TL_VERSION_PATCH)
 
@@ -7410,9 +7410,8 @@ static size_t tli_finish(tli_writer *w) {
     X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
     X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node") \
     X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "") \
-    X(READS_STATE_AFTER_ITS_UPDATE, "reads state %n, which was updated in this pass", "step, tensor") \
-    X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
-      "graph inputs take no steps, and states their update alone", "step, node") \
+    X(READS_STATE_AFTER_ITS_UPDATE, "reads %s of a state that was updated in this pass", "step, tensor") \
+    X(STATES_TAKE_UPDATES_ALONE, "a state takes no step but its update, B", "step, node") \
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
       "repeat_count: above 1, but state %1 does not hold its gradient", "step, node") \
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
@@ -19336,8 +19335,10 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
-    if (graph->nodes[step->node].is_input && (step->kind != TL_STEP_BACKWARD || !graph->nodes[step->node].state))
-        return tli_sim_broken(sim, TLI_RULE(INPUTS_TAKE_NO_STEPS_BUT_UPDATES));
+    if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state)
+        return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
+    if (graph->nodes[step->node].state && step->kind != TL_STEP_BACKWARD)
+        return tli_sim_broken(sim, TLI_RULE(STATES_TAKE_UPDATES_ALONE));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
             return tli_sim_broken(sim, TLI_RULE(ACTS_ON_NODE_OUTPUT));

@@ -1,4 +1,4 @@
-/* tl_vk_backend.h - v0.5.0 - the buffers of tl_strategy.h on Vulkan compute
+/* tl_vk_backend.h - v0.6.0 - the buffers of tl_strategy.h on Vulkan compute
    Joined from the parts in src/vk by `make header`: edit those, this file is overwritten.
    Depends on tl_strategy.h and <vulkan/vulkan_core.h>. MIT or public domain: see the end.
 

@@ -1,4 +1,4 @@
-/* tl_strategy.h - v0.5.0 - train and run neural networks inside a fixed number of bytes
+/* tl_strategy.h - v0.6.0 - train and run neural networks inside a fixed number of bytes
    Joined from the parts in src by `make header`: change those, this file is written over.
    No dependency but a C99 or C++11 compiler. MIT or public domain, your choice: see the end.
 
@@ -147,7 +147,7 @@
 #include <stdint.h>
 
 #define TL_VERSION_MAJOR 0  // breaking change
-#define TL_VERSION_MINOR 5  // new feature; from MAJOR 1 on old code still compiles
+#define TL_VERSION_MINOR 6  // new feature; from MAJOR 1 on old code still compiles
 #define TL_VERSION_PATCH 0  // fix
 #define TL_VERSION (TL_VERSION_MAJOR * 10000 + TL_VERSION_MINOR * 100 + TL_VERSION_PATCH)
 

@@ -687,9 +687,8 @@
     X(PLAN_BEGINS_CALLS, "plan: begins calls that other steps end", "step, node") \
     X(CALL_HAS_NOT_ENDED, "no W ends the call of %s", "step, node") \
     X(ALLOCATIONS_DO_NOT_FIT_61_BITS, "places: all allocations together, aligned, must fit 61 bits", "") \
-    X(READS_STATE_AFTER_ITS_UPDATE, "reads state %n, which was updated in this pass", "step, tensor") \
-    X(INPUTS_TAKE_NO_STEPS_BUT_UPDATES, \
-      "graph inputs take no steps, and states their update alone", "step, node") \
+    X(READS_STATE_AFTER_ITS_UPDATE, "reads %s of a state that was updated in this pass", "step, tensor") \
+    X(STATES_TAKE_UPDATES_ALONE, "a state takes no step but its update, B", "step, node") \
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
       "repeat_count: above 1, but state %1 does not hold its gradient", "step, node") \
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \

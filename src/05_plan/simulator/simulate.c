@@ -16,8 +16,10 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
-    if (graph->nodes[step->node].is_input && (step->kind != TL_STEP_BACKWARD || !graph->nodes[step->node].state))
-        return tli_sim_broken(sim, TLI_RULE(INPUTS_TAKE_NO_STEPS_BUT_UPDATES));
+    if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state)
+        return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
+    if (graph->nodes[step->node].state && step->kind != TL_STEP_BACKWARD)
+        return tli_sim_broken(sim, TLI_RULE(STATES_TAKE_UPDATES_ALONE));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
             return tli_sim_broken(sim, TLI_RULE(ACTS_ON_NODE_OUTPUT));
