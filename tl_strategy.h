@@ -5919,6 +5919,11 @@ typedef struct tl_op {
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
+    tl_state_kind   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
+                                      // those of the weight; of the rest moments, initial, bwork_bytes, bwd_cost
+    const uint64_t *moments;          // [moment_count] bytes of each
+    int32_t         moment_count;
+    const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
@@ -8118,7 +8123,10 @@ static size_t tli_finish(tli_writer *w) {
       "a pass was given up between updates: write the states, or load a save", "updates") \
     X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: updates of states run before an overflow is known", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
-      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node")
+      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node") \
+    X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
+      "ops: op %s: a state has bytes, moments and an update (backward), and nothing else", "op") \
+    X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op")
 
 // -- errors: rules of [13] TRACE --
 
@@ -66915,8 +66923,9 @@ static void tli_describe_forward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
+        int changes = graph->nodes[graph->outputs[tensor].node].state == TL_STATE_STATISTIC;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), 0);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), changes && !run->at.event.recompute);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
@@ -69071,6 +69080,7 @@ static tl_result tli_write_tensor(tl_run *run, tl_tensor tensor, const void *dat
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
+    if (run->graph->nodes[tensor.node].state) run->updates.is_torn = 0;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
     buffer->is_written = 1;
@@ -73158,7 +73168,8 @@ static void tli_list_input_gradients(tli_probe *p) {
     tli_add_missing(p, TL_OPERAND_INPUT_GRADIENT, i);
 }
 
-// List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
+// List the operands of a call. Of a backward those that `needs` does not name have their true bytes. An update
+// changes what it finds in its outputs.
 static void tli_list_shadows(tli_probe *p) {
     const tl_graph *graph = p->run->graph;
     const tl_node *node = p->node;
@@ -73175,8 +73186,9 @@ static void tli_list_shadows(tli_probe *p) {
     for (i = 0; i < node->output_count; i++) {
         const tl_node_output *output = &graph->outputs[node->first_output + i];
         int hidden = backward && !output->needed;
-        tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
-                       : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
+        tli_add_shadow(p, TL_OPERAND_OUTPUT, i, node->state ? TLI_SHADOW_ADD : !backward ? TLI_SHADOW_WRITE
+                       : hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
+                       hidden ? output->bytes : call->outputs[i].range.bytes);
     }
     tli_add_missing(p, TL_OPERAND_OUTPUT, i);
     for (i = 0; i < node->output_count; i++)
@@ -73764,7 +73776,7 @@ static tl_result tli_probe_hidden(tli_probe *p) {
 // Whether the effects of the backward are all known: the gradients of its weights stand in the state.
 static int tli_knows_effects(const tli_probe *p) {
     int32_t i;
-    if (tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
+    if (p->node->state || tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
     if (p->node->param_bytes || !p->run->desc.variable_count) return 0;
     for (i = 0; i < p->count; i++)
         if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
@@ -73834,6 +73846,7 @@ static tl_result tli_probe_declared(tli_probe *p) {
 static int32_t tli_count_contributions(const tli_probe *p, int32_t input) {
     const tl_graph *graph = p->run->graph;
     int32_t tensor = graph->inputs[p->node->first_input + input].tensor, id, k, count = 0;
+    if (tli_held_gradient(graph, tensor) >= 0) return INT32_MAX;    // those of other passes
     for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++)
         for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++)
             count += graph->inputs[graph->nodes[id].first_input + k].tensor == tensor;
@@ -73850,7 +73863,8 @@ static tl_result tli_probe_sums(tli_probe *p) {
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
         int shows;
-        if (s->access != TLI_SHADOW_ADD || tli_count_contributions(p, s->index) < 2) continue;
+        if (s->access != TLI_SHADOW_ADD || s->kind != TL_OPERAND_INPUT_GRADIENT) continue;
+        if (tli_count_contributions(p, s->index) < 2) continue;
         result = tli_try_fills(p, i, fills, 2, &shows);
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);
@@ -74229,7 +74243,8 @@ static void tli_note_writes(tli_rehearsing *r, const tli_write_watch *watch, con
     for (; i < graph->tensor_count; i = tli_next_input(graph, i + 1, &tensor)) {
         if (other->is_written[i] && !watch->is_written[i])
             tli_note_load(r, TL_FINDING_LOAD_OTHER_RUN, tensor, 0);
-        else if (!watch->is_written[i] && !watch->is_refused && !tli_was_written(r->asked, tensor))
+        else if (!watch->is_written[i] && !watch->is_refused && !graph->nodes[tensor.node].state &&
+                 !tli_was_written(r->asked, tensor))
             tli_note_load(r, TL_FINDING_LOAD_MISSING, tensor, 0);
     }
 }
@@ -74361,8 +74376,9 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < sub->graph->tensor_count && !result; i++) {
+        const tl_node *maker = &sub->graph->nodes[sub->graph->outputs[i].node];
         uint64_t hash;
-        if (!sub->is_result[i] || sub->graph->nodes[sub->graph->outputs[i].node].is_input) continue;
+        if (!maker->state && (!sub->is_result[i] || maker->is_input)) continue;
         result = tli_hash_range(sub, sub->tensors[i].device.range, &hash);
         if (result || !compares) { r->ends[i] = hash; continue; }
         if (r->ends[i] == hash || r->out->error_count) continue;
@@ -74392,9 +74408,18 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
 
 // -- rehearsal: kinds of passes --
 
+// Whether a node reads running statistics, which its first forward in a pass changes.
+static int tli_reads_statistics(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->nodes[graph->outputs[graph->inputs[i].tensor].node].state == TL_STATE_STATISTIC) return 1;
+    return 0;
+}
+
 static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
     return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
-           sub->at.call.count == sub->at.call.total;
+           !tli_reads_statistics(sub->graph, step->call.node) && sub->at.call.count == sub->at.call.total;
 }
 
 static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
@@ -74496,8 +74521,8 @@ static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count, int32_t p
     if (!costs)
         return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (id = 0; id < graph->node_count; id++) {
-        if (graph->nodes[id].is_input) continue;
-        tli_take_time(&costs[id].fwd_ns, tli_find_call_time(r, 2 * id, pass_count), plan_count);
+        if (!graph->nodes[id].is_input)
+            tli_take_time(&costs[id].fwd_ns, tli_find_call_time(r, 2 * id, pass_count), plan_count);
         if (graph->nodes[id].has_grad)
             tli_take_time(&costs[id].bwd_ns, tli_find_call_time(r, 2 * id + 1, pass_count), plan_count);
     }
@@ -75017,11 +75042,36 @@ static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *befor
     node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
 }
 
+// Add op i, a state: its weight is its output, its update its backward.
+static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
+    const tl_op *op = &list->ops[i];
+    const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    tl_state_desc state;
+    if (op->forward || op->inputs || op->input_count > 0 || op->outputs || op->output_count || op->needs ||
+        op->saved_bytes || op->fwork_bytes || op->swork_bytes || op->param_bytes || op->fwd_cost || op->inplace ||
+        op->no_grad || op->once || op->keep || op->takes_blocks || op->dynamic)
+        return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE));
+    tli_zero(&state, sizeof state);
+    state.name = op->name;
+    state.op = op->kind;
+    state.bytes = op->output_bytes;
+    state.moment_bytes = op->moments;
+    state.moment_count = op->moment_count;
+    state.kind = op->state;
+    state.layer = op->layer;
+    state.update_work_bytes = op->bwork_bytes;
+    if (op->state == TL_STATE_TRAINED || op->state == TL_STATE_HELD)
+        state.update_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
+    return tli_add_state(rules, graph, &state);
+}
+
 static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
     const tl_op *op = &list->ops[i];
     int is_input = op->kind && tli_same_text(op->kind, "input");
     tl_node_desc node;
     tl_tensor before;
+    if (op->state) return tli_add_state_op(list, rules, i, graph);
+    if (op->moments || op->moment_count || op->initial) return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
     if (!op->inputs && op->input_count > 0)
@@ -75267,11 +75317,22 @@ static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
     if (result) return result;
     nodes = (tl_node *)o->graph.nodes;
     for (i = 0; i < o->graph.node_count; i++) {
-        if (nodes[i].is_input) continue;
-        nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
+        if (!nodes[i].is_input) nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
         if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
     }
     return tl_check_graph(o->list.env, &o->graph);  // that the sum of the costs fits
+}
+
+// Write what the weights of states begin with.
+static tl_result tli_write_initial(const tli_op_list *list, tl_run *run) {
+    tl_result result = TL_OK;
+    tl_tensor weight;
+    weight.output = 0;
+    for (weight.node = 0; weight.node < list->count && !result; weight.node++) {
+        const tl_op *op = &list->ops[weight.node];
+        if (op->state && op->initial) result = tl_write_tensor(run, weight, op->initial, op->output_bytes);
+    }
+    return result;
 }
 
 // -- operations: rehearsal --
@@ -75319,6 +75380,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
         desc.backend = &backend;
     }
     if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, &run);
+    if (!result) result = tli_write_initial(&o->list, run);
     if (!result) result = tl_rehearse_run(run, NULL, found);
     tl_free_run(run);
     (void)tl_free_cpu_backend(env, limits.host_visible ? &backend : NULL);
@@ -75406,6 +75468,8 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
         result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, run);
         if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
     }
+    if (!result) result = tli_write_initial(&o.list, *run);
+    if (result && *run) { tl_free_run(*run); *run = NULL; }
     if (!result) {
         o.figures.peak_bytes = (*run)->planned.peak_bytes;
         o.figures.arena_bytes = (*run)->plan.arena_bytes;

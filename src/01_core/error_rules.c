@@ -1395,7 +1395,10 @@
       "a pass was given up between updates: write the states, or load a save", "updates") \
     X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: updates of states run before an overflow is known", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
-      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node")
+      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node") \
+    X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
+      "ops: op %s: a state has bytes, moments and an update (backward), and nothing else", "op") \
+    X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op")
 
 // -- errors: rules of [13] TRACE --
 

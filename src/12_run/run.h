@@ -818,6 +818,11 @@ typedef struct tl_op {
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
+    tl_state_kind   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
+                                      // those of the weight; of the rest moments, initial, bwork_bytes, bwd_cost
+    const uint64_t *moments;          // [moment_count] bytes of each
+    int32_t         moment_count;
+    const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the

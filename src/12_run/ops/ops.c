@@ -60,11 +60,36 @@ static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *befor
     node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
 }
 
+// Add op i, a state: its weight is its output, its update its backward.
+static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
+    const tl_op *op = &list->ops[i];
+    const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    tl_state_desc state;
+    if (op->forward || op->inputs || op->input_count > 0 || op->outputs || op->output_count || op->needs ||
+        op->saved_bytes || op->fwork_bytes || op->swork_bytes || op->param_bytes || op->fwd_cost || op->inplace ||
+        op->no_grad || op->once || op->keep || op->takes_blocks || op->dynamic)
+        return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE));
+    tli_zero(&state, sizeof state);
+    state.name = op->name;
+    state.op = op->kind;
+    state.bytes = op->output_bytes;
+    state.moment_bytes = op->moments;
+    state.moment_count = op->moment_count;
+    state.kind = op->state;
+    state.layer = op->layer;
+    state.update_work_bytes = op->bwork_bytes;
+    if (op->state == TL_STATE_TRAINED || op->state == TL_STATE_HELD)
+        state.update_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
+    return tli_add_state(rules, graph, &state);
+}
+
 static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
     const tl_op *op = &list->ops[i];
     int is_input = op->kind && tli_same_text(op->kind, "input");
     tl_node_desc node;
     tl_tensor before;
+    if (op->state) return tli_add_state_op(list, rules, i, graph);
+    if (op->moments || op->moment_count || op->initial) return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
     if (!op->inputs && op->input_count > 0)
@@ -310,11 +335,22 @@ static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
     if (result) return result;
     nodes = (tl_node *)o->graph.nodes;
     for (i = 0; i < o->graph.node_count; i++) {
-        if (nodes[i].is_input) continue;
-        nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
+        if (!nodes[i].is_input) nodes[i].fwd_cost = tli_op_cost(o->list.ops[i].fwd_cost, costs[i].fwd_ns);
         if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
     }
     return tl_check_graph(o->list.env, &o->graph);  // that the sum of the costs fits
+}
+
+// Write what the weights of states begin with.
+static tl_result tli_write_initial(const tli_op_list *list, tl_run *run) {
+    tl_result result = TL_OK;
+    tl_tensor weight;
+    weight.output = 0;
+    for (weight.node = 0; weight.node < list->count && !result; weight.node++) {
+        const tl_op *op = &list->ops[weight.node];
+        if (op->state && op->initial) result = tl_write_tensor(run, weight, op->initial, op->output_bytes);
+    }
+    return result;
 }
 
 // -- operations: rehearsal --
@@ -362,6 +398,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
         desc.backend = &backend;
     }
     if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, &run);
+    if (!result) result = tli_write_initial(&o->list, run);
     if (!result) result = tl_rehearse_run(run, NULL, found);
     tl_free_run(run);
     (void)tl_free_cpu_backend(env, limits.host_visible ? &backend : NULL);
@@ -449,6 +486,8 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
         result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, run);
         if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
     }
+    if (!result) result = tli_write_initial(&o.list, *run);
+    if (result && *run) { tl_free_run(*run); *run = NULL; }
     if (!result) {
         o.figures.peak_bytes = (*run)->planned.peak_bytes;
         o.figures.arena_bytes = (*run)->plan.arena_bytes;

@@ -371,7 +371,8 @@ static void tli_list_input_gradients(tli_probe *p) {
     tli_add_missing(p, TL_OPERAND_INPUT_GRADIENT, i);
 }
 
-// List the operands of a call. Of a backward those that `needs` does not name have their true bytes.
+// List the operands of a call. Of a backward those that `needs` does not name have their true bytes. An update
+// changes what it finds in its outputs.
 static void tli_list_shadows(tli_probe *p) {
     const tl_graph *graph = p->run->graph;
     const tl_node *node = p->node;
@@ -388,8 +389,9 @@ static void tli_list_shadows(tli_probe *p) {
     for (i = 0; i < node->output_count; i++) {
         const tl_node_output *output = &graph->outputs[node->first_output + i];
         int hidden = backward && !output->needed;
-        tli_add_shadow(p, TL_OPERAND_OUTPUT, i, !backward ? TLI_SHADOW_WRITE : hidden ? TLI_SHADOW_HIDDEN
-                       : TLI_SHADOW_READ, hidden ? output->bytes : call->outputs[i].range.bytes);
+        tli_add_shadow(p, TL_OPERAND_OUTPUT, i, node->state ? TLI_SHADOW_ADD : !backward ? TLI_SHADOW_WRITE
+                       : hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
+                       hidden ? output->bytes : call->outputs[i].range.bytes);
     }
     tli_add_missing(p, TL_OPERAND_OUTPUT, i);
     for (i = 0; i < node->output_count; i++)
@@ -977,7 +979,7 @@ static tl_result tli_probe_hidden(tli_probe *p) {
 // Whether the effects of the backward are all known: the gradients of its weights stand in the state.
 static int tli_knows_effects(const tli_probe *p) {
     int32_t i;
-    if (tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
+    if (p->node->state || tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
     if (p->node->param_bytes || !p->run->desc.variable_count) return 0;
     for (i = 0; i < p->count; i++)
         if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
@@ -1047,6 +1049,7 @@ static tl_result tli_probe_declared(tli_probe *p) {
 static int32_t tli_count_contributions(const tli_probe *p, int32_t input) {
     const tl_graph *graph = p->run->graph;
     int32_t tensor = graph->inputs[p->node->first_input + input].tensor, id, k, count = 0;
+    if (tli_held_gradient(graph, tensor) >= 0) return INT32_MAX;    // those of other passes
     for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++)
         for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++)
             count += graph->inputs[graph->nodes[id].first_input + k].tensor == tensor;
@@ -1063,7 +1066,8 @@ static tl_result tli_probe_sums(tli_probe *p) {
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
         int shows;
-        if (s->access != TLI_SHADOW_ADD || tli_count_contributions(p, s->index) < 2) continue;
+        if (s->access != TLI_SHADOW_ADD || s->kind != TL_OPERAND_INPUT_GRADIENT) continue;
+        if (tli_count_contributions(p, s->index) < 2) continue;
         result = tli_try_fills(p, i, fills, 2, &shows);
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_GRADIENT_OVERWRITTEN, s, 0);

@@ -156,7 +156,8 @@ static void tli_note_writes(tli_rehearsing *r, const tli_write_watch *watch, con
     for (; i < graph->tensor_count; i = tli_next_input(graph, i + 1, &tensor)) {
         if (other->is_written[i] && !watch->is_written[i])
             tli_note_load(r, TL_FINDING_LOAD_OTHER_RUN, tensor, 0);
-        else if (!watch->is_written[i] && !watch->is_refused && !tli_was_written(r->asked, tensor))
+        else if (!watch->is_written[i] && !watch->is_refused && !graph->nodes[tensor.node].state &&
+                 !tli_was_written(r->asked, tensor))
             tli_note_load(r, TL_FINDING_LOAD_MISSING, tensor, 0);
     }
 }
@@ -288,8 +289,9 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < sub->graph->tensor_count && !result; i++) {
+        const tl_node *maker = &sub->graph->nodes[sub->graph->outputs[i].node];
         uint64_t hash;
-        if (!sub->is_result[i] || sub->graph->nodes[sub->graph->outputs[i].node].is_input) continue;
+        if (!maker->state && (!sub->is_result[i] || maker->is_input)) continue;
         result = tli_hash_range(sub, sub->tensors[i].device.range, &hash);
         if (result || !compares) { r->ends[i] = hash; continue; }
         if (r->ends[i] == hash || r->out->error_count) continue;
@@ -319,9 +321,18 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
 
 // -- rehearsal: kinds of passes --
 
+// Whether a node reads running statistics, which its first forward in a pass changes.
+static int tli_reads_statistics(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (graph->nodes[graph->outputs[graph->inputs[i].tensor].node].state == TL_STATE_STATISTIC) return 1;
+    return 0;
+}
+
 static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
     return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
-           sub->at.call.count == sub->at.call.total;
+           !tli_reads_statistics(sub->graph, step->call.node) && sub->at.call.count == sub->at.call.total;
 }
 
 static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
@@ -423,8 +434,8 @@ static tl_result tli_take_times(tli_rehearsing *r, int32_t pass_count, int32_t p
     if (!costs)
         return tli_fail(r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     for (id = 0; id < graph->node_count; id++) {
-        if (graph->nodes[id].is_input) continue;
-        tli_take_time(&costs[id].fwd_ns, tli_find_call_time(r, 2 * id, pass_count), plan_count);
+        if (!graph->nodes[id].is_input)
+            tli_take_time(&costs[id].fwd_ns, tli_find_call_time(r, 2 * id, pass_count), plan_count);
         if (graph->nodes[id].has_grad)
             tli_take_time(&costs[id].bwd_ns, tli_find_call_time(r, 2 * id + 1, pass_count), plan_count);
     }

@@ -1,0 +1,460 @@
+// [12] RUN of graphs that own their weights: an optimizer in the plan, beside the same training by hand.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+
+enum { WIDTH = 6, ROWS = 4, LAYERS = 5, FLOATS = ROWS * WIDTH, WEIGHTS = WIDTH * WIDTH, STEPS = 20 };
+
+#define RATE 0.02f
+
+// -- kernels --
+
+static void multiply(const float *x, const float *w, float *y) {
+    int r, i, o;
+    for (r = 0; r < ROWS; r++)
+        for (o = 0; o < WIDTH; o++) {
+            float sum = 0;
+            for (i = 0; i < WIDTH; i++) sum += x[r * WIDTH + i] * w[i * WIDTH + o];
+            y[r * WIDTH + o] = sum;
+        }
+}
+
+static void multiply_back(const float *x, const float *w, const float *dy, float *dx, float *dw) {
+    int r, i, o;
+    for (r = 0; r < ROWS; r++)
+        for (o = 0; o < WIDTH; o++)
+            for (i = 0; i < WIDTH; i++) {
+                if (dx) dx[r * WIDTH + i] += dy[r * WIDTH + o] * w[i * WIDTH + o];
+                dw[i * WIDTH + o] += x[r * WIDTH + i] * dy[r * WIDTH + o];
+            }
+}
+
+// Momentum: what is kept of a weight is one number.
+static void update(float *w, float *m, const float *g, uint64_t count) {
+    uint64_t i;
+    for (i = 0; i < count; i++) {
+        m[i] = 0.9f * m[i] + g[i];
+        w[i] -= RATE * m[i];
+    }
+}
+
+typedef enum fault { NO_FAULT, UPDATE_IGNORES_GRADIENT, FORWARD_WRITES_WEIGHT, GRADIENT_IS_OVERWRITTEN, UPDATE_WRITES_GRADIENT,
+                     UPDATE_READS_SCRATCH, UPDATE_FAILS, BACKWARD_FAILS } fault;
+
+typedef struct net {
+    fault  fault;
+    int    updates, fail_at;
+    float  inputs[16][FLOATS];   // by micro-batch of all steps
+} net;
+
+static float *f32(tl_operand operand) { return (float *)operand.host; }
+
+static tl_result dense_forward(const tl_kernel_call *call, void *user) {
+    const net *n = (const net *)user;
+    multiply(f32(call->inputs[0]), f32(call->inputs[1]), f32(call->outputs[0]));
+    if (n->fault == FORWARD_WRITES_WEIGHT) f32(call->inputs[1])[0] += 1;
+    return TL_OK;
+}
+
+static tl_result dense_backward(const tl_kernel_call *call, void *user) {
+    const net *n = (const net *)user;
+    if (n->fault == BACKWARD_FAILS && call->node == 1 + 2 * 1) return TL_ERROR_CORRUPT;
+    if (n->fault == GRADIENT_IS_OVERWRITTEN) memset(f32(call->input_grads[1]), 0, (size_t)call->input_grads[1].range.bytes);
+    multiply_back(f32(call->inputs[0]), f32(call->inputs[1]), f32(call->output_grads[0]), f32(call->input_grads[0]),
+                  f32(call->input_grads[1]));
+    return TL_OK;
+}
+
+static tl_result square_forward(const tl_kernel_call *call, void *user) {
+    int i;
+    (void)user;
+    for (i = 0; i < FLOATS; i++) f32(call->outputs[0])[i] = 0.5f * f32(call->inputs[0])[i] * f32(call->inputs[0])[i];
+    return TL_OK;
+}
+
+static tl_result square_backward(const tl_kernel_call *call, void *user) {
+    int i;
+    (void)user;
+    for (i = 0; i < FLOATS; i++) f32(call->input_grads[0])[i] += f32(call->inputs[0])[i] * f32(call->output_grads[0])[i];
+    return TL_OK;
+}
+
+static tl_result momentum(const tl_kernel_call *call, void *user) {
+    net *n = (net *)user;
+    const float *g = f32(call->output_grads[0]);
+    float zero[WEIGHTS] = { 0 };
+    if (n->fault == UPDATE_FAILS && n->updates == n->fail_at) return TL_ERROR_CORRUPT;
+    n->updates++;
+    if (n->fault == UPDATE_READS_SCRATCH) f32(call->outputs[1])[0] += f32(call->scratch)[0];
+    if (n->fault == UPDATE_IGNORES_GRADIENT) f32(call->outputs[0])[0] *= 0.5f;
+    update(f32(call->outputs[0]), f32(call->outputs[1]), n->fault == UPDATE_IGNORES_GRADIENT ? zero : g,
+           call->outputs[0].range.bytes / 4);
+    if (n->fault == UPDATE_WRITES_GRADIENT) f32(call->output_grads[0])[0] = 0;
+    return TL_OK;
+}
+
+// -- the net as operations: input, then LAYERS times a state and a dense layer, then the loss --
+
+typedef struct bed {
+    net        n;
+    tl_env     env;
+    tl_backend cpu;
+    tl_op      ops[2 * LAYERS + 2];
+    tl_tensor  reads[2 * LAYERS + 2][2];
+    uint64_t   moment;
+    float      initial[LAYERS][WEIGHTS];
+    int32_t    state_of[LAYERS];
+    int        is_tied;         // the last two layers share a weight
+    int32_t    count;
+    tl_run_desc desc;
+    tl_run    *run;
+} bed;
+
+static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
+    bed *b = (bed *)user;
+    static int32_t calls;
+    tl_tensor x;
+    calls++;
+    x.node = b->state_of[0] == 0 ? b->count - LAYERS - 2 : 0;
+    x.output = 0;
+    while (b->ops[x.node].kind && strcmp(b->ops[x.node].kind, "input") != 0) x.node++;
+    return tl_write_tensor(run, x, b->n.inputs[micro_batch % 16], sizeof b->n.inputs[0]);
+}
+
+static void add_state(bed *b, int layer) {
+    tl_op *op = &b->ops[b->count];
+    op->kind = "momentum";
+    op->state = TL_STATE_TRAINED;
+    op->output_bytes = WEIGHTS * 4;
+    op->moments = &b->moment;
+    op->moment_count = 1;
+    op->initial = b->initial[layer];
+    op->backward = momentum;
+    op->user = &b->n;
+    b->state_of[layer] = b->count++;
+}
+
+static void open_bed(bed *b, tl_updates updates, int is_tied, int holds) {
+    tl_random random = { 7 };
+    int layer, i, last;
+    tl_cpu_backend_desc cpu;
+    memset(b, 0, sizeof *b);
+    memset(&cpu, 0, sizeof cpu);
+    b->moment = WEIGHTS * 4;
+    b->is_tied = is_tied;
+    for (layer = 0; layer < LAYERS; layer++)
+        for (i = 0; i < WEIGHTS; i++) b->initial[layer][i] = (float)tl_next_random_below(&random, 1000) / 2000.0f - 0.2f;
+    for (layer = 0; layer < 16; layer++)
+        for (i = 0; i < FLOATS; i++) b->n.inputs[layer][i] = (float)tl_next_random_below(&random, 1000) / 1000.0f - 0.5f;
+    for (layer = 0; layer < LAYERS && updates == TL_UPDATES_END; layer++)
+        if (!is_tied || layer < LAYERS - 1) add_state(b, layer);
+    b->ops[b->count].kind = "input";
+    b->ops[b->count].output_bytes = FLOATS * 4;
+    last = b->count++;
+    for (layer = 0; layer < LAYERS; layer++) {
+        tl_op *op;
+        if (updates == TL_UPDATES_FUSED && (!is_tied || layer < LAYERS - 1)) add_state(b, layer);
+        if (is_tied && layer == LAYERS - 1) b->state_of[layer] = b->state_of[layer - 1];
+        op = &b->ops[b->count];
+        op->kind = "dense";
+        op->forward = dense_forward;
+        op->backward = dense_backward;
+        op->user = &b->n;
+        op->output_bytes = FLOATS * 4;
+        op->inputs = b->reads[b->count];
+        op->input_count = 2;
+        b->reads[b->count][0].node = last;
+        b->reads[b->count][1].node = b->state_of[layer];
+        last = b->count++;
+    }
+    b->ops[b->count].kind = "square";
+    b->ops[b->count].forward = square_forward;
+    b->ops[b->count].backward = square_backward;
+    b->ops[b->count].output_bytes = FLOATS * 4;
+    b->ops[b->count].inputs = b->reads[b->count];
+    b->ops[b->count].input_count = 1;
+    b->reads[b->count][0].node = last;
+    b->count++;
+    for (i = 0; i < b->count && holds; i++)
+        if (b->ops[i].state) b->ops[i].state = TL_STATE_HELD;
+    if (tl_init_cpu_backend(&b->env, &cpu, &b->cpu)) fail_msg("%s", b->env.error.text);
+    b->desc.backend = &b->cpu;
+    b->desc.load = load;
+    b->desc.load_user = b;
+    b->desc.work_limit = 2000000;
+}
+
+static void close_bed(bed *b) {
+    tl_free_run(b->run);
+    if (tl_free_cpu_backend(&b->env, &b->cpu)) fail_msg("%s", b->env.error.text);
+}
+
+static void start(bed *b) {
+    if (tl_init_op_run(&b->env, &b->desc, b->ops, b->count, &b->run)) fail_msg("%s", b->env.error.text);
+}
+
+// -- by hand --
+
+typedef struct by_hand { float w[LAYERS][WEIGHTS], m[LAYERS][WEIGHTS], g[LAYERS][WEIGHTS]; } by_hand;
+
+static int weight_of(const bed *b, int layer) { return b->is_tied && layer == LAYERS - 1 ? LAYERS - 2 : layer; }
+
+static void hand_batch(const bed *b, by_hand *h, const float *x) {
+    static float y[LAYERS + 1][FLOATS], dy[LAYERS + 1][FLOATS];
+    int layer, i;
+    memcpy(y[0], x, sizeof y[0]);
+    memset(dy, 0, sizeof dy);
+    for (layer = 0; layer < LAYERS; layer++) multiply(y[layer], h->w[weight_of(b, layer)], y[layer + 1]);
+    for (i = 0; i < FLOATS; i++) dy[LAYERS][i] += y[LAYERS][i] * 1.0f;
+    for (layer = LAYERS; layer-- > 0;)
+        multiply_back(y[layer], h->w[weight_of(b, layer)], dy[layer + 1], layer ? dy[layer] : NULL, h->g[weight_of(b, layer)]);
+}
+
+static void hand_train(const bed *b, by_hand *h, int micro_batches) {
+    int step, part, layer;
+    memset(h, 0, sizeof *h);
+    memcpy(h->w, b->initial, sizeof h->w);
+    for (step = 0; step < STEPS; step++) {
+        memset(h->g, 0, sizeof h->g);
+        for (part = 0; part < micro_batches; part++) hand_batch(b, h, b->n.inputs[part % 16]);
+        for (layer = 0; layer < LAYERS; layer++)
+            if (weight_of(b, layer) == layer) update(h->w[layer], h->m[layer], h->g[layer], WEIGHTS);
+    }
+}
+
+static void check_weights(bed *b, const by_hand *h, const char *what) {
+    int layer;
+    float bytes[WEIGHTS];
+    for (layer = 0; layer < LAYERS; layer++) {
+        tl_tensor t;
+        t.node = b->state_of[layer];
+        for (t.output = 0; t.output < 2; t.output++) {
+            if (tl_read_tensor(b->run, t, bytes, sizeof bytes)) fail_msg("%s", b->env.error.text);
+            if (memcmp(bytes, t.output ? h->m[weight_of(b, layer)] : h->w[weight_of(b, layer)], sizeof bytes) != 0)
+                fail_msg("%s: other %s in layer %d", what, t.output ? "moments" : "weights", layer);
+        }
+    }
+}
+
+static void check_report(const bed *b) {
+    tl_run_report report;
+    tl_measure_run(b->run, &report);
+    assert_int_equal(report.planned_peak_bytes, report.measured_peak_bytes);
+    assert_int_equal(report.planned_taken_bytes, report.taken_bytes);
+    assert_true(!b->desc.budget_bytes || report.taken_bytes <= b->desc.budget_bytes);
+}
+
+// -- tests --
+
+// Twenty steps have the weights and moments of the loop by hand, to the bit: fused and at the end, tied weights, micro-batches,
+// keep-all and the least budget.
+static void weights_are_those_of_the_loop_by_hand(void **state) {
+    static bed b;
+    static by_hand h;
+    int updates, is_tied, parts, tight, step;
+    (void)state;
+    for (updates = 0; updates < TL_UPDATES_COUNT; updates++)
+        for (is_tied = 0; is_tied < 2; is_tied++)
+            for (parts = 1; parts <= 4; parts *= 2)
+                for (tight = 0; tight < 2; tight++) {
+                    char what[80];
+                    tl_run_figures figures;
+                    tl_strategy strategy = tl_with_memory(tl_with_mode(tl_with_precision(tl_strategy_new(), TL_PRECISION_SINGLE), TL_MODE_LAZY), TL_MEMORY_POOLED);
+                    open_bed(&b, (tl_updates)updates, is_tied, parts > 1);
+                    snprintf(what, sizeof what, "%s%s, %d parts%s", tl_name_updates((tl_updates)updates), is_tied ? ", tied" : "",
+                             parts, tight ? ", tight" : "");
+                    strategy = tl_with_gradient(strategy, tl_gradient_checkpointed(0));
+                    b.desc.strategy = &strategy;
+                    b.desc.repeat_count = parts;
+                    if (tight) {
+                        b.desc.figures = &figures;
+                        b.desc.budget_bytes = 1;
+                        assert_int_equal(tl_init_op_run(&b.env, &b.desc, b.ops, b.count, &b.run), TL_ERROR_INFEASIBLE);
+                        b.desc.budget_bytes = figures.least_bytes;
+                        assert_true(figures.least_bytes <= figures.keep_all_bytes);
+                        assert_true(updates || parts > 1 || is_tied || figures.least_bytes < figures.keep_all_bytes);
+                        b.desc.figures = NULL;
+                    }
+                    start(&b);
+                    for (step = 0; step < STEPS; step++)
+                        if (tl_run_plan(b.run)) fail_msg("%s: %s", what, b.env.error.text);
+                    hand_train(&b, &h, parts);
+                    check_weights(&b, &h, what);
+                    check_report(&b);
+                    assert_int_equal(b.n.updates, STEPS * (is_tied ? LAYERS - 1 : LAYERS));
+                    close_bed(&b);
+                }
+}
+
+// A caller who skips updates adds up himself.
+static void skipped_updates_add_up(void **state) {
+    static bed b;
+    static by_hand h;
+    int step;
+    (void)state;
+    open_bed(&b, TL_UPDATES_FUSED, 0, 1);
+    start(&b);
+    for (step = 0; step < STEPS; step++) {
+        tl_run_report report;
+        assert_int_equal(tl_skip_updates(b.run, 1), TL_OK);
+        assert_int_equal(tl_run_plan(b.run), TL_OK);
+        tl_measure_run(b.run, &report);
+        assert_int_equal(report.update_count, 0);
+        assert_int_equal(tl_skip_updates(b.run, 0), TL_OK);
+        assert_int_equal(tl_run_plan(b.run), TL_OK);
+        tl_measure_run(b.run, &report);
+        assert_int_equal(report.update_count, LAYERS);
+        check_report(&b);
+    }
+    memcpy(b.n.inputs[1], b.n.inputs[0], sizeof b.n.inputs[0]);     // the hook is told micro-batch 0 each time
+    hand_train(&b, &h, 2);
+    check_weights(&b, &h, "skipped");
+    close_bed(&b);
+}
+
+// Decisions made online, and every allocation for itself.
+static void other_ways_to_run_train_the_same(void **state) {
+    static const tl_memory memories[] = { TL_MEMORY_STANDARD, TL_MEMORY_POOLED, TL_MEMORY_MINIMAL_PEAK };
+    static const tl_mode modes[] = { TL_MODE_EAGER, TL_MODE_LAZY };
+    static bed b;
+    static by_hand h;
+    int i, k, step;
+    (void)state;
+    for (i = 0; i < 3; i++)
+        for (k = 0; k < 2; k++) {
+            tl_strategy strategy = tl_with_memory(tl_with_mode(tl_with_precision(tl_strategy_new(), TL_PRECISION_SINGLE), modes[k]), memories[i]);
+            strategy = tl_with_gradient(strategy, k ? tl_gradient_full() : tl_gradient_checkpointed(0));
+            open_bed(&b, TL_UPDATES_FUSED, 1, 0);
+            b.desc.strategy = &strategy;
+            if (tl_init_op_run(&b.env, &b.desc, b.ops, b.count, &b.run)) {
+                assert_int_equal(b.env.error.code, TL_ERROR_UNSUPPORTED);     // not every mode goes with every memory
+                close_bed(&b);
+                continue;
+            }
+            for (step = 0; step < STEPS; step++)
+                if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+            hand_train(&b, &h, 1);
+            check_weights(&b, &h, tl_name_memory(memories[i]));
+            close_bed(&b);
+        }
+}
+
+// -- rehearsal --
+
+static void rehearse(fault f, tl_updates updates, int holds, const char *says) {
+    static bed b;
+    tl_rehearsal found;
+    tl_result result;
+    char text[200];
+    open_bed(&b, updates, 0, holds);
+    b.n.fault = f;
+    if (f == UPDATE_READS_SCRATCH) b.ops[b.state_of[1]].bwork_bytes = 64;
+    start(&b);
+    {
+        tl_rehearsal_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.pass_count = -1;
+        result = tl_rehearse_run(b.run, &desc, &found);
+    }
+    if (result) fail_msg("%s", b.env.error.text);
+    text[0] = 0;
+    if (found.finding_count) tl_print_finding(tl_find_run_graph(b.run), &found.findings[0], text, sizeof text);
+    if (!says && found.finding_count) fail_msg("found: %s", text);
+    if (says && !strstr(text, says)) fail_msg("found \"%s\", not \"%s\"", text, says);
+    if (!f) {       // the states are as they were
+        static by_hand h;
+        memset(&h, 0, sizeof h);
+        memcpy(h.w, b.initial, sizeof h.w);
+        check_weights(&b, &h, "rehearsal");
+    }
+    tl_free_rehearsal(&b.env, &found);
+    close_bed(&b);
+}
+
+static void rehearsal_knows_updates(void **state) {
+    (void)state;
+    rehearse(NO_FAULT, TL_UPDATES_FUSED, 0, NULL);
+    rehearse(NO_FAULT, TL_UPDATES_END, 0, NULL);
+    rehearse(NO_FAULT, TL_UPDATES_FUSED, 1, NULL);
+    rehearse(UPDATE_IGNORES_GRADIENT, TL_UPDATES_FUSED, 0, "does not read output gradient 0");
+    rehearse(FORWARD_WRITES_WEIGHT, TL_UPDATES_FUSED, 0, "writes to input 1");
+    rehearse(GRADIENT_IS_OVERWRITTEN, TL_UPDATES_FUSED, 1, "overwrites input gradient 1");
+    rehearse(UPDATE_WRITES_GRADIENT, TL_UPDATES_FUSED, 0, "writes to output gradient 0");
+}
+
+// -- refusals --
+
+static void what_states_cannot_do_is_refused(void **state) {
+    static bed b;
+    (void)state;
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    b.desc.repeat_count = 2;
+    assert_int_equal(tl_init_op_run(&b.env, &b.desc, b.ops, b.count, &b.run), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(b.env.error.text, "hold"));
+    b.desc.repeat_count = 0;
+    start(&b);
+    assert_int_equal(tl_skip_updates(b.run, 1), TL_ERROR_INVALID_ARG);
+    close_bed(&b);
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    b.ops[b.state_of[0]].forward = dense_forward;
+    assert_int_equal(tl_init_op_run(&b.env, &b.desc, b.ops, b.count, &b.run), TL_ERROR_INVALID_ARG);
+    close_bed(&b);
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    b.ops[b.state_of[0]].backward = NULL;
+    assert_int_equal(tl_init_op_run(&b.env, &b.desc, b.ops, b.count, &b.run), TL_ERROR_INVALID_ARG);
+    close_bed(&b);
+}
+
+// A pass that ends between two updates leaves weights of two steps: none starts before they are written again.
+static void a_torn_pass_is_not_gone_on_with(void **state) {
+    static bed b;
+    static by_hand h;
+    int layer, step;
+    tl_tensor t;
+    static const float zero[WEIGHTS] = { 0 };
+    (void)state;
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    start(&b);
+    b.n.fault = UPDATE_FAILS;
+    b.n.fail_at = 2;
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+    b.n.fault = NO_FAULT;
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(b.env.error.text, "between updates"));
+    for (layer = 0; layer < LAYERS; layer++) {
+        t.node = b.state_of[layer];
+        t.output = 0;
+        assert_int_equal(tl_write_tensor(b.run, t, b.initial[layer], sizeof b.initial[layer]), TL_OK);
+        t.output = 1;
+        assert_int_equal(tl_write_tensor(b.run, t, zero, sizeof zero), TL_OK);
+    }
+    for (step = 0; step < STEPS; step++)
+        if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+    hand_train(&b, &h, 1);
+    check_weights(&b, &h, "torn");
+    // A pass that ends before its first update is run again as it was.
+    b.n.fault = UPDATE_FAILS;
+    b.n.updates = b.n.fail_at = 0;
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+    b.n.fault = NO_FAULT;
+    check_weights(&b, &h, "before");
+    assert_int_equal(tl_run_plan(b.run), TL_OK);
+    close_bed(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_those_of_the_loop_by_hand),
+        cmocka_unit_test(skipped_updates_add_up),
+        cmocka_unit_test(other_ways_to_run_train_the_same),
+        cmocka_unit_test(rehearsal_knows_updates),
+        cmocka_unit_test(what_states_cannot_do_is_refused),
+        cmocka_unit_test(a_torn_pass_is_not_gone_on_with),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
