@@ -910,6 +910,8 @@ typedef struct tl_optimizer_desc {
                                     // ns; 0 = its bytes take no time
     uint64_t        call_cost;      // of an update, beside that
     int32_t         keeps_weights;  // 1 = param_bytes stay as they are: only the states move
+    int32_t         clips;          // 1 = TL_UPDATES_END with a node "clip" right below the states, which reads all
+                                    // trained weights and makes 4 bytes; see below
 } tl_optimizer_desc;
 
 // Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which the node
@@ -917,6 +919,10 @@ typedef struct tl_optimizer_desc {
 // already stay as they are, at the place that desc->updates says.
 //
 //   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their origins
+//
+// Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
+// other node with a backward: it runs when every gradient is complete, before the first update, finds them all as
+// its input_grads, and adds (factor - 1) times each to it.
 //
 // Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an update;
 //          *graph is empty then.
@@ -7201,7 +7207,8 @@ static size_t tli_finish(tli_writer *w) {
       "hold: the gradient has the bytes of the weight", "node, line") \
     X(UPDATES_THERE_IS_NO_SUCH_PLACE, "updates: there is no such place", "") \
     X(MOMENT_COUNT_MUST_BE_0_TO_16, "moment_count: must be 0 to 16", "") \
-    X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "")
+    X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
+    X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -12355,6 +12362,34 @@ static tl_result tli_own_states_of(tli_owner *o, int32_t id) {
     return result;
 }
 
+// Add the node that clips: below it stand no states, above it nothing but states.
+static tl_result tli_add_clip(tli_owner *o) {
+    uint64_t out = 4, bytes = 0, weight;
+    tl_node_desc node;
+    tl_tensor *inputs = (tl_tensor *)tli_alloc_array(o->env, (uint64_t)o->to->node_count + 1, sizeof *inputs);
+    tl_result result;
+    int32_t id;
+    if (!inputs) return tli_fail_owner(o);
+    tli_zero(&node, sizeof node);
+    for (id = 0; id < o->to->node_count; id++) {
+        if (!tli_has_update(&o->to->nodes[id])) continue;
+        weight = o->to->outputs[o->to->nodes[id].first_output].bytes;
+        bytes = weight > UINT64_MAX / 8 - bytes ? UINT64_MAX / 8 : bytes + weight;
+        inputs[node.input_count].node = id;
+        inputs[node.input_count++].output = 0;
+    }
+    node.name = node.op = "clip";
+    node.inputs = inputs;
+    node.output_bytes = &out;
+    node.output_count = 1;
+    node.fixed = 1;
+    node.origin = -1;
+    result = tli_price_update(o, bytes, 0, &node.bwd_cost);     // gradients are read twice, and written
+    if (!result) result = tl_add_node(o->env, o->to, &node, NULL);
+    tli_release(o->env, inputs);
+    return result;
+}
+
 static tl_result tli_own_graph(tli_owner *o) {
     const tl_graph *from = o->from;
     int is_end = o->desc->updates == TL_UPDATES_END;
@@ -12368,6 +12403,7 @@ static tl_result tli_own_graph(tli_owner *o) {
         if (from->nodes[id].state) result = tli_own_node(o, id);
         else if (tli_owns_weights(o, id)) result = tli_own_weights(o, id);
     }
+    if (!result && o->desc->clips) result = tli_add_clip(o);
     for (id = 0; id < from->node_count && !result; id++) {
         if (!from->nodes[id].state) result = tli_own_states_of(o, id);
         if (!result && (!from->nodes[id].state || tli_is_placed_at(o, id, id))) result = tli_own_node(o, id);
@@ -12383,7 +12419,9 @@ static tl_result tli_own_graph(tli_owner *o) {
 
 static tl_result tli_check_optimizer(tl_env *env, const tl_optimizer_desc *desc) {
     tli_rule why = TLI_NO_RULE;
-    if (desc->keeps_weights & ~1) why = TLI_RULE(KEEPS_WEIGHTS_MUST_BE_0_OR_1);
+    if (desc->clips & ~1 || (desc->clips && desc->updates != TL_UPDATES_END))
+        why = TLI_RULE(CLIPS_NEEDS_UPDATES_AT_THE_END);
+    else if (desc->keeps_weights & ~1) why = TLI_RULE(KEEPS_WEIGHTS_MUST_BE_0_OR_1);
     else if (!tli_is_below((int32_t)desc->updates, TL_UPDATES_COUNT)) why = TLI_RULE(UPDATES_THERE_IS_NO_SUCH_PLACE);
     else if (desc->moment_count < 0 || desc->moment_count > TLI_MOST_MOMENTS)
         why = TLI_RULE(MOMENT_COUNT_MUST_BE_0_TO_16);

@@ -338,6 +338,7 @@ typedef struct options {
     const char *ranks, *chunks;
     int         inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
     int         data, automatic, gpipe;       // of --ranks
+    int         clip;
 } options;
 
 static char policy_names[128] = "                   ";  // of those that make plans: list_policies
@@ -474,6 +475,7 @@ static const char *const usage[] = {
     "                    weights of a node that has param= become a state; the budget holds all of it",
     "  --updates WHEN    of states: fused (each as soon as its gradient is complete) or end (all of them",
     "                    when every gradient is, as clipping by the norm of all needs it)",
+    "  --clip            with --updates end: a node that scales all gradients before the first update",
     "  --update-rate R   speed of the memory that updates read and write; without it they take no time",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve;",
@@ -665,6 +667,8 @@ static int check_optimizer_options(const options *o) {
         return fail(CODE_INPUT, "%s: is of training steps, --inference has none", o->optimizer ? "--optimizer" : "--updates");
     if (o->update_rate && !o->optimizer)
         return fail(CODE_INPUT, "--update-rate: is of the updates of --optimizer, which is missing");
+    if (o->clip && (!o->updates || strcmp(o->updates, "end") != 0))
+        return fail(CODE_INPUT, "--clip: the norm of all gradients is known at the end: needs --updates end");
     if (o->optimizer && o->states)
         return fail(CODE_INPUT, "--states: are of an optimizer outside of the plan, --optimizer plans one");
     return CODE_OK;
@@ -737,7 +741,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--c-code", &o->c_code, NULL },     { "-o", &o->folder, NULL },
         { "--states", &o->states, NULL },     { "--micro-batches", &o->batches, NULL },
         { "--optimizer", &o->optimizer, NULL }, { "--updates", &o->updates, NULL },
-        { "--update-rate", &o->update_rate, NULL },
+        { "--update-rate", &o->update_rate, NULL }, { "--clip", NULL, &o->clip },
         { "--bank", &o->banks[0], NULL },     { "--in-flight", &o->in_flight, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
@@ -1138,6 +1142,7 @@ static int own_weights(program *p) {
     desc.op = p->o.optimizer;
     desc.moment_count = k;
     desc.keeps_weights = !p->o.optimizer;
+    desc.clips = p->o.clip;
     if (p->o.update_rate) {
         code = parse_rate("--update-rate", p->o.update_rate, "GB", "/s", &rate);
         if (!code) code = parse_cost_unit(p);

@@ -251,6 +251,93 @@ static void check_report(const bed *b) {
 
 // -- tests --
 
+// The norm of all gradients, and what brings it down to 1.
+static float clip_factor(float *const *g, int count) {
+    double sum = 0;
+    int k, i;
+    for (k = 0; k < count; k++)
+        for (i = 0; i < WEIGHTS; i++) sum += (double)g[k][i] * (double)g[k][i];
+    return sum > 1e-7 ? (float)(1e-7 / sum) : 1.0f;
+}
+
+static void scale(float *g, float factor) {
+    int i;
+    for (i = 0; i < WEIGHTS; i++) g[i] *= factor;
+}
+
+static tl_result clip_forward(const tl_kernel_call *call, void *user) {
+    (void)user;
+    f32(call->outputs[0])[0] = 0;
+    return TL_OK;
+}
+
+static tl_result clip_backward(const tl_kernel_call *call, void *user) {
+    float *g[LAYERS], factor;
+    int k;
+    (void)user;
+    for (k = 0; k < LAYERS; k++) g[k] = f32(call->input_grads[k]);
+    factor = clip_factor(g, LAYERS);
+    for (k = 0; k < LAYERS; k++) scale(g[k], factor);
+    return TL_OK;
+}
+
+// Gradients are clipped by the norm of all of them, between the last backward and the first update.
+static void clipping_sees_every_gradient(void **state) {
+    static bed b;
+    static by_hand h;
+    static const tl_kernel kernels[] = { { "clip", clip_forward, clip_backward, NULL }, { "dense", dense_forward, dense_backward, NULL },
+                                         { "square", square_forward, square_backward, NULL }, { "momentum", NULL, momentum, NULL } };
+    tl_optimizer_desc asked;
+    tl_kernel own[4];
+    tl_graph graph, clipped;
+    tl_run_desc desc;
+    int layer, step, clips = 0;
+    (void)state;
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    start(&b);
+    memset(&asked, 0, sizeof asked);
+    asked.graph = tl_find_run_graph(b.run);
+    asked.updates = TL_UPDATES_END;
+    asked.clips = 1;
+    if (tl_apply_optimizer(&b.env, &asked, &clipped)) fail_msg("%s", b.env.error.text);
+    graph = clipped;
+    for (layer = 0; layer < 4; layer++) { own[layer] = kernels[layer]; own[layer].user = &b.n; }
+    desc = b.desc;
+    desc.graph = &graph;
+    desc.kernels = own;
+    desc.kernel_count = 4;
+    tl_free_run(b.run);
+    if (tl_init_run(&b.env, &desc, &b.run)) fail_msg("%s", b.env.error.text);
+    for (layer = 0; layer < LAYERS; layer++) {
+        tl_tensor t;
+        b.state_of[layer] = t.node = layer;
+        t.output = 0;
+        assert_int_equal(tl_write_tensor(b.run, t, b.initial[layer], sizeof b.initial[layer]), TL_OK);
+    }
+    for (layer = 0; layer < b.count + 1; layer++) b.ops[layer].kind = tl_name_op(&graph, layer);    // where load finds the input
+    memset(&h, 0, sizeof h);
+    memcpy(h.w, b.initial, sizeof h.w);
+    for (step = 0; step < STEPS; step++) {
+        float *g[LAYERS], factor;
+        if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+        memset(h.g, 0, sizeof h.g);
+        hand_batch(&b, &h, b.n.inputs[0]);
+        for (layer = 0; layer < LAYERS; layer++) g[layer] = h.g[layer];
+        factor = clip_factor(g, LAYERS);
+        clips += factor < 1;
+        for (layer = 0; layer < LAYERS; layer++) {
+            scale(h.g[layer], factor);
+            update(h.w[layer], h.m[layer], h.g[layer], WEIGHTS);
+        }
+    }
+    check_weights(&b, &h, "clipped");
+    assert_true(clips > STEPS / 2);
+    tl_free_run(b.run);
+    b.run = NULL;
+    tl_free_graph(&b.env, &clipped);
+    close_bed(&b);
+}
+
 // Twenty steps have the weights and moments of the loop by hand, to the bit: fused and at the end, tied weights, micro-batches,
 // keep-all and the least budget.
 static void weights_are_those_of_the_loop_by_hand(void **state) {
@@ -450,6 +537,7 @@ static void a_torn_pass_is_not_gone_on_with(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_loop_by_hand),
+        cmocka_unit_test(clipping_sees_every_gradient),
         cmocka_unit_test(skipped_updates_add_up),
         cmocka_unit_test(other_ways_to_run_train_the_same),
         cmocka_unit_test(rehearsal_knows_updates),

@@ -473,7 +473,8 @@
       "hold: the gradient has the bytes of the weight", "node, line") \
     X(UPDATES_THERE_IS_NO_SUCH_PLACE, "updates: there is no such place", "") \
     X(MOMENT_COUNT_MUST_BE_0_TO_16, "moment_count: must be 0 to 16", "") \
-    X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "")
+    X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
+    X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "")
 
 // -- errors: rules of [4] LAYOUT --
 

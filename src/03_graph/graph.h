@@ -236,6 +236,8 @@ typedef struct tl_optimizer_desc {
                                     // ns; 0 = its bytes take no time
     uint64_t        call_cost;      // of an update, beside that
     int32_t         keeps_weights;  // 1 = param_bytes stay as they are: only the states move
+    int32_t         clips;          // 1 = TL_UPDATES_END with a node "clip" right below the states, which reads all
+                                    // trained weights and makes 4 bytes; see below
 } tl_optimizer_desc;
 
 // Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which the node
@@ -243,6 +245,10 @@ typedef struct tl_optimizer_desc {
 // already stay as they are, at the place that desc->updates says.
 //
 //   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their origins
+//
+// Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
+// other node with a backward: it runs when every gradient is complete, before the first update, finds them all as
+// its input_grads, and adds (factor - 1) times each to it.
 //
 // Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an update;
 //          *graph is empty then.

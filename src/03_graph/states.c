@@ -241,6 +241,34 @@ static tl_result tli_own_states_of(tli_owner *o, int32_t id) {
     return result;
 }
 
+// Add the node that clips: below it stand no states, above it nothing but states.
+static tl_result tli_add_clip(tli_owner *o) {
+    uint64_t out = 4, bytes = 0, weight;
+    tl_node_desc node;
+    tl_tensor *inputs = (tl_tensor *)tli_alloc_array(o->env, (uint64_t)o->to->node_count + 1, sizeof *inputs);
+    tl_result result;
+    int32_t id;
+    if (!inputs) return tli_fail_owner(o);
+    tli_zero(&node, sizeof node);
+    for (id = 0; id < o->to->node_count; id++) {
+        if (!tli_has_update(&o->to->nodes[id])) continue;
+        weight = o->to->outputs[o->to->nodes[id].first_output].bytes;
+        bytes = weight > UINT64_MAX / 8 - bytes ? UINT64_MAX / 8 : bytes + weight;
+        inputs[node.input_count].node = id;
+        inputs[node.input_count++].output = 0;
+    }
+    node.name = node.op = "clip";
+    node.inputs = inputs;
+    node.output_bytes = &out;
+    node.output_count = 1;
+    node.fixed = 1;
+    node.origin = -1;
+    result = tli_price_update(o, bytes, 0, &node.bwd_cost);     // gradients are read twice, and written
+    if (!result) result = tl_add_node(o->env, o->to, &node, NULL);
+    tli_release(o->env, inputs);
+    return result;
+}
+
 static tl_result tli_own_graph(tli_owner *o) {
     const tl_graph *from = o->from;
     int is_end = o->desc->updates == TL_UPDATES_END;
@@ -254,6 +282,7 @@ static tl_result tli_own_graph(tli_owner *o) {
         if (from->nodes[id].state) result = tli_own_node(o, id);
         else if (tli_owns_weights(o, id)) result = tli_own_weights(o, id);
     }
+    if (!result && o->desc->clips) result = tli_add_clip(o);
     for (id = 0; id < from->node_count && !result; id++) {
         if (!from->nodes[id].state) result = tli_own_states_of(o, id);
         if (!result && (!from->nodes[id].state || tli_is_placed_at(o, id, id))) result = tli_own_node(o, id);
@@ -269,7 +298,9 @@ static tl_result tli_own_graph(tli_owner *o) {
 
 static tl_result tli_check_optimizer(tl_env *env, const tl_optimizer_desc *desc) {
     tli_rule why = TLI_NO_RULE;
-    if (desc->keeps_weights & ~1) why = TLI_RULE(KEEPS_WEIGHTS_MUST_BE_0_OR_1);
+    if (desc->clips & ~1 || (desc->clips && desc->updates != TL_UPDATES_END))
+        why = TLI_RULE(CLIPS_NEEDS_UPDATES_AT_THE_END);
+    else if (desc->keeps_weights & ~1) why = TLI_RULE(KEEPS_WEIGHTS_MUST_BE_0_OR_1);
     else if (!tli_is_below((int32_t)desc->updates, TL_UPDATES_COUNT)) why = TLI_RULE(UPDATES_THERE_IS_NO_SUCH_PLACE);
     else if (desc->moment_count < 0 || desc->moment_count > TLI_MOST_MOMENTS)
         why = TLI_RULE(MOMENT_COUNT_MUST_BE_0_TO_16);
