@@ -1896,7 +1896,8 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
     X(TL_USE_SCRATCH,    "scratch",    "fwork, swork or bwork of a node, for the call")          \
     X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
-    X(TL_USE_HOST,       "host",       "the host copy of an output")
+    X(TL_USE_HOST,       "host",       "the host copy of an output")                              \
+    X(TL_USE_STATE,      "state",      "a weight, a moment, or a gradient that its state holds")
 
 typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
 
@@ -7701,7 +7702,9 @@ static size_t tli_finish(tli_writer *w) {
     X(SPLIT_OF_RANKS_IS_OF_TRAINING, \
       "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
     X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
-    X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "")
+    X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
+    X(RANKS_SUM_NO_STATES, \
+      "graph: its states are updated within a pass, and gradients of several ranks are summed between passes", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -18547,6 +18550,12 @@ static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) 
 
 // -- lifetimes --
 
+// What an allocation of a tensor is for.
+static tl_use tli_find_tensor_use(const tl_graph *graph, int32_t tensor) {
+    const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+    return maker->state ? TL_USE_STATE : maker->is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+}
+
 // Keys of one slot in a ledger.
 static size_t tli_ledger_keys(const tl_graph *graph) {
     return 5 * (size_t)graph->tensor_count + 2 * (size_t)graph->node_count;
@@ -18558,6 +18567,7 @@ static size_t tli_ledger_key(const tl_graph *graph, int32_t slot, tl_use use, in
     size_t at = (size_t)slot * tli_ledger_keys(graph) + (size_t)index;
     switch (use) {
     case TL_USE_INPUT:
+    case TL_USE_STATE:
     case TL_USE_OUTPUT: return at;
     case TL_USE_SECOND: return tensors + at;
     case TL_USE_GRADIENT: return 2 * tensors + at;
@@ -18583,7 +18593,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_TWICE: return TL_USE_SECOND;
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
-    return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+    return tli_find_tensor_use(sim->graph, index);
 }
 
 // Write down that a step reads or writes an allocation so many times.
@@ -20471,7 +20481,7 @@ static tl_result tli_join_lifetimes(tli_places *p, const tl_lifetimes *later, in
     if (items && last) {
         tli_copy(items, p->lifetimes.items, (size_t)at * sizeof *items);
         for (i = 0; i < at; i++)    // later lifetimes of a tensor stand behind earlier ones
-            if (items[i].use == TL_USE_INPUT || items[i].use == TL_USE_OUTPUT)
+            if (items[i].use == TL_USE_INPUT || items[i].use == TL_USE_STATE || items[i].use == TL_USE_OUTPUT)
                 last[graph->nodes[items[i].node].first_output + items[i].output] = i;
         for (i = 0; i < later->count; i++) {
             tl_lifetime life = later->items[i];
@@ -20629,7 +20639,8 @@ typedef struct tli_walk {
 static int32_t tli_count_first_lives(const tl_lifetimes *lifetimes, const tl_graph *graph,
                                      const tl_plan *plan) {
     int32_t count = 0, i;
-    while (count < lifetimes->count && lifetimes->items[count].use == TL_USE_INPUT) count++;
+    while (count < lifetimes->count && (lifetimes->items[count].use == TL_USE_INPUT ||
+                                        lifetimes->items[count].use == TL_USE_STATE)) count++;
     for (i = 0; i < plan->entry_count; i++) {
         const tl_entry *entry = &plan->entry[i];
         count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
@@ -20717,8 +20728,7 @@ static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int3
 
 static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
     tl_replay_operand none;
-    int is_input = w->graph->nodes[w->graph->outputs[tensor].node].is_input;
-    if (is_present) return tli_walk_operand_of(w, is_input ? TL_USE_INPUT : TL_USE_OUTPUT, tensor);
+    if (is_present) return tli_walk_operand_of(w, tli_find_tensor_use(w->graph, tensor), tensor);
     none.memory = NULL;
     none.lifetime = -1;
     none.start = TL_START_FILLED;
@@ -22391,9 +22401,9 @@ static int tli_ends_as_result(const tli_table *t, int32_t index, const uint8_t *
            is_result[t->graph->nodes[life->node].first_output + life->output] && !tli_lives_again(t, index);
 }
 
-// What stands in the macros of what is resident throughout.
-static const char *tli_name_input_macro(const tl_graph *graph, const tl_lifetime *life) {
-    return graph->nodes[life->node].state ? "_STATE_" : "_INPUT_";
+// What stands in the macros of what is resident throughout; NULL = it is not.
+static const char *tli_name_input_macro(const tl_lifetime *life) {
+    return life->use == TL_USE_STATE ? "_STATE_" : life->use == TL_USE_INPUT ? "_INPUT_" : NULL;
 }
 
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
@@ -22416,7 +22426,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, tli_name_input_macro(graph, life), life);
+        if (tli_name_input_macro(life)) tli_send_macro_place(s, t, tli_name_input_macro(life), life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, is_result)) tli_send_macro_place(s, t, "_RESULT_", life);
     }
@@ -23681,7 +23691,7 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, tli_name_input_macro(t->graph, life), life);
+        if (tli_name_input_macro(life)) tli_send_code_tensor(s, c, tli_name_input_macro(life), life);
         else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, c->is_result)) tli_send_code_tensor(s, c, "_RESULT_", life);
     }
@@ -23863,7 +23873,7 @@ static void tli_send_clears(tli_stream *s, const tli_code *c) {
         const tl_lifetime *life = &t->lifetimes.items[i];
         const tl_node *node = &t->graph->nodes[life->node];
         tli_code_word word;
-        if (life->use != TL_USE_INPUT || !tli_is_held(node) || life->output != node->output_count - 1) continue;
+        if (life->use != TL_USE_STATE || !tli_is_held(node) || life->output != node->output_count - 1) continue;
         if (t->plan->inference) return;
         word = tli_code_place_of(c, life);
         tli_send(s, "    memset(");
@@ -50717,8 +50727,15 @@ static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) 
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
     for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
-        *work[k] = tli_scale_bytes(bytes, c->precision);
+        *work[k] = node->state ? bytes : tli_scale_bytes(bytes, c->precision);
     }
+}
+
+// Whether every trained state holds its gradient, so that several parts can add to it.
+static int tli_holds_gradients(const tl_graph *graph) {
+    int32_t id = 0;
+    while (id < graph->node_count && graph->nodes[id].state != TL_STATE_TRAINED) id++;
+    return id == graph->node_count;
 }
 
 // Make source for a number of parts. TL_NOT_READY: the batch cannot be split so.
@@ -50730,6 +50747,7 @@ static tl_result tli_open_source(tli_compile *c, int32_t parts) {
     c->source = *graph;
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    if (parts > 1 && !c->inference && !tli_holds_gradients(graph)) return TL_NOT_READY;
     if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
     c->source_nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *c->source_nodes);
     c->source_outputs = (tl_node_output *)tli_alloc_array(c->env, tensors, sizeof *c->source_outputs);
@@ -50961,12 +50979,22 @@ static uint64_t tli_sum_wanted(const tli_compile *c, const tl_graph *graph, cons
     return sum;
 }
 
+// The costs of all updates of states.
+static uint64_t tli_sum_update_costs(const tli_compile *c) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < c->source.node_count && !c->inference; id++)
+        if (c->source.nodes[id].state) sum += c->source.nodes[id].bwd_cost;
+    return sum;
+}
+
 // The cost of a step whose parts cost so much each.
 static uint64_t tli_find_step_cost(const tli_compile *c, uint64_t part_cost) {
     uint64_t parts = (uint64_t)c->parts, sum, rest;
     if (!tli_mul_u64(part_cost, parts, &sum) || !tli_mul_u64(c->desc->split_cost, parts - 1, &rest) ||
         !tli_add_u64(sum, rest, &sum)) return UINT64_MAX;
-    return sum;
+    rest = (parts - 1) * tli_sum_update_costs(c);   // the last part alone updates; no overflow: less than sum
+    return sum - rest;
 }
 
 // Whether steps that cost no less than this need not be looked at: they are not the best, and where all are
@@ -56635,6 +56663,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
+    if (!result && !desc->inference && tli_has_states(desc->graph))
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_SUM_NO_STATES));
     if (!result) why = tli_find_stages_rule(desc);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
@@ -76794,16 +76824,17 @@ static void tli_draw_peak_line(tli_gantt *g) {
 
 typedef enum tli_map_class {
     TLI_MAP_MADE, TLI_MAP_AGAIN, TLI_MAP_GRADIENT, TLI_MAP_COMPRESSED, TLI_MAP_SAVED, TLI_MAP_SCRATCH,
-    TLI_MAP_INPUT, TLI_MAP_CLASS_COUNT
+    TLI_MAP_STATE, TLI_MAP_INPUT, TLI_MAP_CLASS_COUNT
 } tli_map_class;
 
-static const char *const tli_map_fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "idle" };
+static const char *const tli_map_fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f7", "idle" };
 static const char *const tli_map_words[] = { "made", "made again", "gradient", "compressed", "saved", "scratch",
-                                             "input" };
+                                             "state", "input" };
 
 static tli_map_class tli_find_map_class(const tl_lifetime *life) {
     switch (life->use) {
     case TL_USE_INPUT: return TLI_MAP_INPUT;
+    case TL_USE_STATE: return TLI_MAP_STATE;
     case TL_USE_OUTPUT: break;
     case TL_USE_GRADIENT: return TLI_MAP_GRADIENT;
     case TL_USE_SAVED: return TLI_MAP_SAVED;

@@ -1291,6 +1291,7 @@ static tl_result try_budget(program *p, uint64_t budget, uint64_t work_limit, tl
 
 #define LIVES(X) \
     X(LIFE_INPUT,    "graph input")   \
+    X(LIFE_STATE,    "state")         \
     X(LIFE_FIRST,    "activation")    \
     X(LIFE_AGAIN,    "made again")    \
     X(LIFE_FETCHED,  "fetched from the host") \
@@ -1321,6 +1322,7 @@ typedef struct lives {
 static life_kind kind_of_life(const tl_plan *plan, const tl_lifetime *lifetime) {
     switch (lifetime->use) {
     case TL_USE_INPUT: return LIFE_INPUT;
+    case TL_USE_STATE: return LIFE_STATE;
     case TL_USE_OUTPUT: break;
     case TL_USE_GRADIENT: return LIFE_GRADIENT;
     case TL_USE_SAVED: return LIFE_SAVED;
@@ -2461,7 +2463,7 @@ static int write_picture(program *p, const curve *c) {
 static const char *const page_style[] = {
     "<style>",
     ":root{--page:#fff;--text:#1f2328;--soft:#59636e;--line:#d1d9e0;--mark:#ddf4ff;--area:#0072b2;",
-    "--first:#0072b2;--again:#d55e00;--gradient:#009e73;--saved:#cc79a7;--scratch:#818b98;",
+    "--state:#b0a000;--first:#0072b2;--again:#d55e00;--gradient:#009e73;--saved:#cc79a7;--scratch:#818b98;",
     "--fetched:#56b4e9;--input:#b0a000}",
     "@media (prefers-color-scheme:dark){:root{--page:#0d1117;--text:#f0f6fc;--soft:#9198a1;--line:#3d444d;",
     "--mark:#13304a;--area:#3d9be0;--first:#3d9be0;--again:#f0803c;--gradient:#17b890;--input:#f0e442}}",
@@ -2591,7 +2593,7 @@ static int write_curve_page(program *p, const curve *c) {
 // state live.
 static const char *const plan_script[] = {
     "const canvas=document.querySelector('canvas'),read=document.getElementById('read'),L=[],",
-    "  colors=['input','first','again','fetched','gradient','saved','scratch'],",
+    "  colors=['input','state','first','again','fetched','gradient','saved','scratch'],",
     "  N=D.live.length,V=D.names.length;",
     "for(let i=0;i<D.lives.length;i+=7)L.push(D.lives.slice(i,i+7));",
     "const words={F:'forward of ',I:'forward in place of ',S:'forward with saved state of ',B:'backward of ',",
@@ -2749,7 +2751,7 @@ static void put_plan_table(const program *p, writer *w) {
 }
 
 static int write_plan_page(program *p, const lives *l) {
-    static const char *const colors[] = { "input", "first", "again", "fetched", "gradient", "saved",
+    static const char *const colors[] = { "input", "state", "first", "again", "fetched", "gradient", "saved",
                                           "scratch" };
     writer w;
     int i, code = open_writer(p->o.html, &w);
@@ -4376,6 +4378,7 @@ static int plan_model(program *p) {
     if (!code) code = read_model(p);
     if (!code && p->o.cost_unit) code = refine_costs(p);
     if (!code && (p->o.optimizer || p->o.updates)) code = own_weights(p);
+    if (!code && p->o.split && !p->o.ranks && tl_hold_gradients(&p->env, &p->graph)) code = fail_result(p, path_of(p));
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.seed) code = parse_count("--seed", p->o.seed, &p->seed);
     p->alignment = 1;

@@ -967,7 +967,9 @@
     X(SPLIT_OF_RANKS_IS_OF_TRAINING, \
       "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
     X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
-    X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "")
+    X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
+    X(RANKS_SUM_NO_STATES, \
+      "graph: its states are updated within a pass, and gradients of several ranks are summed between passes", "")
 
 // -- errors: rules of [10] BACKEND --
 

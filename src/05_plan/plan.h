@@ -290,7 +290,8 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
     X(TL_USE_SCRATCH,    "scratch",    "fwork, swork or bwork of a node, for the call")          \
     X(TL_USE_COMPRESSED, "compressed", "the compressed copy of an output")                       \
-    X(TL_USE_HOST,       "host",       "the host copy of an output")
+    X(TL_USE_HOST,       "host",       "the host copy of an output")                              \
+    X(TL_USE_STATE,      "state",      "a weight, a moment, or a gradient that its state holds")
 
 typedef enum tl_use { TL_USES(TLI_ENUM) TL_USE_COUNT } tl_use;
 

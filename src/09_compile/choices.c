@@ -254,8 +254,15 @@ static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) 
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
     for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
-        *work[k] = tli_scale_bytes(bytes, c->precision);
+        *work[k] = node->state ? bytes : tli_scale_bytes(bytes, c->precision);
     }
+}
+
+// Whether every trained state holds its gradient, so that several parts can add to it.
+static int tli_holds_gradients(const tl_graph *graph) {
+    int32_t id = 0;
+    while (id < graph->node_count && graph->nodes[id].state != TL_STATE_TRAINED) id++;
+    return id == graph->node_count;
 }
 
 // Make source for a number of parts. TL_NOT_READY: the batch cannot be split so.
@@ -267,6 +274,7 @@ static tl_result tli_open_source(tli_compile *c, int32_t parts) {
     c->source = *graph;
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    if (parts > 1 && !c->inference && !tli_holds_gradients(graph)) return TL_NOT_READY;
     if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
     c->source_nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *c->source_nodes);
     c->source_outputs = (tl_node_output *)tli_alloc_array(c->env, tensors, sizeof *c->source_outputs);

@@ -37,12 +37,22 @@ static uint64_t tli_sum_wanted(const tli_compile *c, const tl_graph *graph, cons
     return sum;
 }
 
+// The costs of all updates of states.
+static uint64_t tli_sum_update_costs(const tli_compile *c) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < c->source.node_count && !c->inference; id++)
+        if (c->source.nodes[id].state) sum += c->source.nodes[id].bwd_cost;
+    return sum;
+}
+
 // The cost of a step whose parts cost so much each.
 static uint64_t tli_find_step_cost(const tli_compile *c, uint64_t part_cost) {
     uint64_t parts = (uint64_t)c->parts, sum, rest;
     if (!tli_mul_u64(part_cost, parts, &sum) || !tli_mul_u64(c->desc->split_cost, parts - 1, &rest) ||
         !tli_add_u64(sum, rest, &sum)) return UINT64_MAX;
-    return sum;
+    rest = (parts - 1) * tli_sum_update_costs(c);   // the last part alone updates; no overflow: less than sum
+    return sum - rest;
 }
 
 // Whether steps that cost no less than this need not be looked at: they are not the best, and where all are

@@ -402,16 +402,17 @@ static void tli_draw_peak_line(tli_gantt *g) {
 
 typedef enum tli_map_class {
     TLI_MAP_MADE, TLI_MAP_AGAIN, TLI_MAP_GRADIENT, TLI_MAP_COMPRESSED, TLI_MAP_SAVED, TLI_MAP_SCRATCH,
-    TLI_MAP_INPUT, TLI_MAP_CLASS_COUNT
+    TLI_MAP_STATE, TLI_MAP_INPUT, TLI_MAP_CLASS_COUNT
 } tli_map_class;
 
-static const char *const tli_map_fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "idle" };
+static const char *const tli_map_fills[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f7", "idle" };
 static const char *const tli_map_words[] = { "made", "made again", "gradient", "compressed", "saved", "scratch",
-                                             "input" };
+                                             "state", "input" };
 
 static tli_map_class tli_find_map_class(const tl_lifetime *life) {
     switch (life->use) {
     case TL_USE_INPUT: return TLI_MAP_INPUT;
+    case TL_USE_STATE: return TLI_MAP_STATE;
     case TL_USE_OUTPUT: break;
     case TL_USE_GRADIENT: return TLI_MAP_GRADIENT;
     case TL_USE_SAVED: return TLI_MAP_SAVED;

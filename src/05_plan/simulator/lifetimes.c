@@ -575,7 +575,7 @@ static tl_result tli_join_lifetimes(tli_places *p, const tl_lifetimes *later, in
     if (items && last) {
         tli_copy(items, p->lifetimes.items, (size_t)at * sizeof *items);
         for (i = 0; i < at; i++)    // later lifetimes of a tensor stand behind earlier ones
-            if (items[i].use == TL_USE_INPUT || items[i].use == TL_USE_OUTPUT)
+            if (items[i].use == TL_USE_INPUT || items[i].use == TL_USE_STATE || items[i].use == TL_USE_OUTPUT)
                 last[graph->nodes[items[i].node].first_output + items[i].output] = i;
         for (i = 0; i < later->count; i++) {
             tl_lifetime life = later->items[i];

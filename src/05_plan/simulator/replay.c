@@ -47,7 +47,8 @@ typedef struct tli_walk {
 static int32_t tli_count_first_lives(const tl_lifetimes *lifetimes, const tl_graph *graph,
                                      const tl_plan *plan) {
     int32_t count = 0, i;
-    while (count < lifetimes->count && lifetimes->items[count].use == TL_USE_INPUT) count++;
+    while (count < lifetimes->count && (lifetimes->items[count].use == TL_USE_INPUT ||
+                                        lifetimes->items[count].use == TL_USE_STATE)) count++;
     for (i = 0; i < plan->entry_count; i++) {
         const tl_entry *entry = &plan->entry[i];
         count += graph->outputs[graph->nodes[entry->node].first_output + entry->output].bytes > 0;
@@ -135,8 +136,7 @@ static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int3
 
 static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
     tl_replay_operand none;
-    int is_input = w->graph->nodes[w->graph->outputs[tensor].node].is_input;
-    if (is_present) return tli_walk_operand_of(w, is_input ? TL_USE_INPUT : TL_USE_OUTPUT, tensor);
+    if (is_present) return tli_walk_operand_of(w, tli_find_tensor_use(w->graph, tensor), tensor);
     none.memory = NULL;
     none.lifetime = -1;
     none.start = TL_START_FILLED;

@@ -319,6 +319,12 @@ static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) 
 
 // -- lifetimes --
 
+// What an allocation of a tensor is for.
+static tl_use tli_find_tensor_use(const tl_graph *graph, int32_t tensor) {
+    const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+    return maker->state ? TL_USE_STATE : maker->is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+}
+
 // Keys of one slot in a ledger.
 static size_t tli_ledger_keys(const tl_graph *graph) {
     return 5 * (size_t)graph->tensor_count + 2 * (size_t)graph->node_count;
@@ -330,6 +336,7 @@ static size_t tli_ledger_key(const tl_graph *graph, int32_t slot, tl_use use, in
     size_t at = (size_t)slot * tli_ledger_keys(graph) + (size_t)index;
     switch (use) {
     case TL_USE_INPUT:
+    case TL_USE_STATE:
     case TL_USE_OUTPUT: return at;
     case TL_USE_SECOND: return tensors + at;
     case TL_USE_GRADIENT: return 2 * tensors + at;
@@ -355,7 +362,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_TWICE: return TL_USE_SECOND;
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
-    return sim->graph->nodes[sim->graph->outputs[index].node].is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+    return tli_find_tensor_use(sim->graph, index);
 }
 
 // Write down that a step reads or writes an allocation so many times.

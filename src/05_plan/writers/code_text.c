@@ -394,7 +394,7 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_code_tensor(s, c, tli_name_input_macro(t->graph, life), life);
+        if (tli_name_input_macro(life)) tli_send_code_tensor(s, c, tli_name_input_macro(life), life);
         else if (i < first) tli_send_code_tensor(s, c, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, c->is_result)) tli_send_code_tensor(s, c, "_RESULT_", life);
     }
@@ -576,7 +576,7 @@ static void tli_send_clears(tli_stream *s, const tli_code *c) {
         const tl_lifetime *life = &t->lifetimes.items[i];
         const tl_node *node = &t->graph->nodes[life->node];
         tli_code_word word;
-        if (life->use != TL_USE_INPUT || !tli_is_held(node) || life->output != node->output_count - 1) continue;
+        if (life->use != TL_USE_STATE || !tli_is_held(node) || life->output != node->output_count - 1) continue;
         if (t->plan->inference) return;
         word = tli_code_place_of(c, life);
         tli_send(s, "    memset(");

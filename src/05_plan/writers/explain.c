@@ -636,9 +636,9 @@ static int tli_ends_as_result(const tli_table *t, int32_t index, const uint8_t *
            is_result[t->graph->nodes[life->node].first_output + life->output] && !tli_lives_again(t, index);
 }
 
-// What stands in the macros of what is resident throughout.
-static const char *tli_name_input_macro(const tl_graph *graph, const tl_lifetime *life) {
-    return graph->nodes[life->node].state ? "_STATE_" : "_INPUT_";
+// What stands in the macros of what is resident throughout; NULL = it is not.
+static const char *tli_name_input_macro(const tl_lifetime *life) {
+    return life->use == TL_USE_STATE ? "_STATE_" : life->use == TL_USE_INPUT ? "_INPUT_" : NULL;
 }
 
 static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *is_result) {
@@ -661,7 +661,7 @@ static void tli_send_numbers(tli_stream *s, const tli_table *t, const uint8_t *i
     tli_send_defined(s, t, "_TENSORS ", (uint64_t)graph->tensor_count);
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
-        if (life->use == TL_USE_INPUT) tli_send_macro_place(s, t, tli_name_input_macro(graph, life), life);
+        if (tli_name_input_macro(life)) tli_send_macro_place(s, t, tli_name_input_macro(life), life);
         else if (i < first) tli_send_macro_place(s, t, "_ENTRY_", life);
         if (tli_ends_as_result(t, i, is_result)) tli_send_macro_place(s, t, "_RESULT_", life);
     }

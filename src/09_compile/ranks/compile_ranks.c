@@ -78,6 +78,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
+    if (!result && !desc->inference && tli_has_states(desc->graph))
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_SUM_NO_STATES));
     if (!result) why = tli_find_stages_rule(desc);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
