@@ -701,11 +701,11 @@ extern "C" {
 //     node  2 y matmul .. in=0,1                   B 2: adds to the gradient  1.1, 1.2 moments
 //                                                  B 1: updates 1.0 and 1.1, 1.2, frees the gradient
 //
-// So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to the
-// update, and backwards in reverse listing order place the updates: a state above its first reader is updated
-// as soon as its gradient is complete, states above all other nodes are updated when every gradient is. Where
-// several passes add to a gradient before one updates (micro-batches), the state holds it: it is an output of
-// the node, behind the moments.
+// So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to
+// the update, and backwards in reverse listing order place the updates: a state above its first reader is
+// updated as soon as its gradient is complete, states above all other nodes are updated when every gradient
+// is. Where several passes add to a gradient before one updates (micro-batches), the state holds it: it is an
+// output of the node, behind the moments.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -743,7 +743,7 @@ typedef struct tl_device {
     X(TL_STATE_NONE,      "none",    "the node is no state")                                              \
     X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
     X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
-    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them") \
+    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader writes them") \
     X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout")
 
 typedef enum tl_state_kind { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state_kind;
@@ -875,9 +875,9 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id);
 
 // Add a state at the end: a node with the weight as output 0 and its moments as the outputs behind it. Nodes
-// below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by the
-// update alone. There is a gradient of the weight where a node with a backward reads it; each such backward
-// adds to it. No forward that reads the weight runs behind its update in a pass.
+// below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by
+// the update alone. There is a gradient of the weight where a node with a backward reads it; each such
+// backward adds to it. No forward that reads the weight runs behind its update in a pass.
 //
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node
@@ -887,7 +887,8 @@ TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *
 
 #ifndef TL_NO_PLANNERS
 // Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before
-// one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other indices.
+// one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other
+// indices.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
 TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
@@ -904,34 +905,35 @@ typedef enum tl_updates { TL_UPDATES(TLI_ENUM) TL_UPDATES_COUNT } tl_updates;
 typedef struct tl_optimizer_desc {
     const tl_graph *graph;          // not NULL
     const char     *op;             // of the updates, as "adamw"; 0 = "state"
-    int32_t         moment_count;   // of as many bytes as the weight: SGD 0, with momentum 1, AdamW 2; at most 16
+    int32_t         moment_count;   // a weight has, each of its bytes: SGD 0, momentum 1, AdamW 2; at most 16
     tl_updates      updates;        // where the states of the new graph stand
-    uint64_t        bytes_per_second;  // at which an update reads and writes, in the unit of the graph's costs as
-                                    // ns; 0 = its bytes take no time
+    uint64_t        bytes_per_second;  // at which an update reads and writes; 0 = its bytes take no time
     uint64_t        call_cost;      // of an update, beside that
     int32_t         keeps_weights;  // 1 = param_bytes stay as they are: only the states move
-    int32_t         clips;          // 1 = TL_UPDATES_END with a node "clip" right below the states, which reads all
-                                    // trained weights and makes 4 bytes; see below
+    int32_t         clips;          // 1 = a node "clip" right below the states, see below; TL_UPDATES_END alone
 } tl_optimizer_desc;
 
-// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which the node
-// reads as its last input, in its backward, too; of a node without a backward it is frozen. States that the graph has
-// already stay as they are, at the place that desc->updates says.
+// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which
+// the node reads as its last input, in its backward, too; of a node without a backward it is frozen. States
+// that the graph has already stay as they are, at the place that desc->updates says.
 //
-//   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their origins
+//   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their
+//           origins
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
-// other node with a backward: it runs when every gradient is complete, before the first update, finds them all as
-// its input_grads, and adds (factor - 1) times each to it.
+// other node with a backward: it runs when every gradient is complete, before the first update, finds them
+// all as its input_grads, and adds (factor - 1) times each to it.
 //
-// Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an update;
+// Errors: those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an
+// update;
 //          *graph is empty then.
 // Cost:    O(nodes + inputs), and that of tl_check_graph.
 TLDEF tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc, tl_graph *graph);
 
-// Name a place of updates, and parse its name: exactly these, 1 and the value.
-TLDEF const char *tl_name_updates(tl_updates updates);  // "fused"; "?" if it is out of range
+// Name a place of updates; "?" if it is out of range.
+TLDEF const char *tl_name_updates(tl_updates updates);  // "fused"
 #ifndef TL_NO_TEXT
+// Parse exactly what tl_name_updates returns: 1 and the value, or 0.
 TLDEF int tl_parse_updates(const char *text, tl_updates *updates);
 #endif
 #endif
@@ -5638,9 +5640,9 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
 
-// Skip the updates of states in the passes to come (on = 1), or carry them out again (0), between passes: so several
-// calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A pass
-// that is given up loses them. States must hold their gradients (tl_hold_gradients).
+// Switch the updates of states off in the passes to come (on = 1), or on again (0), between passes: so several
+// calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A
+// pass that is given up loses them. States must hold their gradients (tl_hold_gradients).
 //
 // Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
@@ -5927,7 +5929,8 @@ typedef struct tl_op {
     int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state_kind   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial, bwork_bytes, bwd_cost
+                                      // those of the weight; of the rest moments, initial, bwork_bytes,
+                                      // bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
@@ -7201,7 +7204,7 @@ static size_t tli_finish(tli_writer *w) {
       "grad: a state has an update exactly where it is trained", "node, line") \
     X(STATE_MOMENTS_ARE_OF_TRAINED_ONES, "m: a state that is not trained has no moments", "node, line") \
     X(STATE_IS_FIXED_AND_NO_RESULT, \
-      "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
+      "saved, keep, fixed: a state saves nothing, is no result, and is fixed", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
     X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen and stat", "line") \
     X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
@@ -7704,7 +7707,7 @@ static size_t tli_finish(tli_writer *w) {
     X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
     X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
     X(RANKS_SUM_NO_STATES, \
-      "graph: its states are updated within a pass, and gradients of several ranks are summed between passes", "")
+      "graph: states are updated within a pass, gradients of ranks are summed between passes", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -8124,7 +8127,7 @@ static size_t tli_finish(tli_writer *w) {
       "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
       "budget, least budget") \
     X(RUN_STATES_HOLD_NO_GRADIENTS, \
-      "graph: micro-batches need states that hold their gradients (tl_hold_gradients); state %1 does not", "node, node") \
+      "graph: micro-batches need states that hold gradients (tl_hold_gradients): %1 does not", "node, node") \
     X(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS, \
       "graph: states are the same for all micro-batches under way together, which needs one slot", "slots") \
     X(RUN_STATES_ON_ONE_RANK, \
@@ -10770,8 +10773,8 @@ static int tli_has_update(const tl_node *node) {
 
 static int tli_is_held(const tl_node *node) { return node->state == TL_STATE_HELD; }
 
-// The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
-// its moments, and none where it holds it.
+// The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight,
+// not of its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
     return node->first_output + (node->state ? !tli_is_held(node) : node->output_count);
 }
@@ -12126,8 +12129,8 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
 
 // -- states: weights that the graph owns --
 //
-// A state is added as a node. Two changes of whole graphs: one whose states hold their gradients, for passes that
-// are repeated, and one whose weights became states, or whose updates stand elsewhere:
+// A state is added as a node. Two changes of whole graphs: one whose states hold their gradients, for passes
+// that are repeated, and one whose weights became states, or whose updates stand elsewhere:
 //
 //     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
 //                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
@@ -12195,7 +12198,8 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
         tl_node *node = &nodes[id];
         *node = from->nodes[id];
         node->first_output = count;
-        for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
+        for (i = 0; i < node->output_count; i++)
+            outputs[count++] = from->outputs[from->nodes[id].first_output + i];
         if (node->state != TL_STATE_TRAINED) continue;
         outputs[count] = outputs[node->first_output];
         outputs[count++].output = node->output_count++;
@@ -12238,10 +12242,12 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     for (id = 0; id < graph->node_count; id++)
         more += graph->nodes[id].state == TL_STATE_TRAINED;
     if (more > INT32_MAX - graph->tensor_count)
-        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS),
+                        TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
     nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
     inputs = (tl_node_input *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *inputs);
-    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more, sizeof *outputs);
+    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more,
+                                                sizeof *outputs);
     views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
     if (nodes && inputs && outputs && views) {
         tli_fill_held(graph, nodes, inputs, outputs, views);
@@ -12281,7 +12287,8 @@ static tl_result tli_price_update(const tli_owner *o, uint64_t bytes, int32_t mo
     if (!rate) return TL_OK;
     if (tli_mul_u64(bytes, 3 + 2 * (uint64_t)moment_count, &moved) && tli_find_time(moved, rate, &moved) &&
         tli_add_u64(*cost, moved, cost)) return TL_OK;
-    return tli_fail(o->env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_OPTIMIZER), TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
+    return tli_fail(o->env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_OPTIMIZER),
+                    TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
 }
 
 // Add the state that a node's weights become.
@@ -12400,8 +12407,8 @@ static tl_result tli_own_graph(tli_owner *o) {
     int32_t id, i;
     for (id = 0; id < from->node_count; id++) o->new_ids[id] = o->weights[id] = o->first_reader[id] = -1;
     for (id = from->node_count; id-- > 0;)
-        for (i = from->nodes[id].first_input; i < from->nodes[id].first_input + from->nodes[id].input_count; i++)
-            o->first_reader[from->outputs[from->inputs[i].tensor].node] = id;
+        for (i = 0; i < from->nodes[id].input_count; i++)
+            o->first_reader[from->outputs[from->inputs[from->nodes[id].first_input + i].tensor].node] = id;
     for (id = 0; id < from->node_count && is_end && !result; id++) {
         if (from->nodes[id].state) result = tli_own_node(o, id);
         else if (tli_owns_weights(o, id)) result = tli_own_weights(o, id);
@@ -12425,10 +12432,12 @@ static tl_result tli_check_optimizer(tl_env *env, const tl_optimizer_desc *desc)
     if (desc->clips & ~1 || (desc->clips && desc->updates != TL_UPDATES_END))
         why = TLI_RULE(CLIPS_NEEDS_UPDATES_AT_THE_END);
     else if (desc->keeps_weights & ~1) why = TLI_RULE(KEEPS_WEIGHTS_MUST_BE_0_OR_1);
-    else if (!tli_is_below((int32_t)desc->updates, TL_UPDATES_COUNT)) why = TLI_RULE(UPDATES_THERE_IS_NO_SUCH_PLACE);
+    else if (!tli_is_below((int32_t)desc->updates, TL_UPDATES_COUNT))
+        why = TLI_RULE(UPDATES_THERE_IS_NO_SUCH_PLACE);
     else if (desc->moment_count < 0 || desc->moment_count > TLI_MOST_MOMENTS)
         why = TLI_RULE(MOMENT_COUNT_MUST_BE_0_TO_16);
-    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_OPTIMIZER), why) : tl_check_graph(env, desc->graph);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_OPTIMIZER), why);
+    return tl_check_graph(env, desc->graph);
 }
 
 TLI_IMPL tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc, tl_graph *graph) {
@@ -19161,8 +19170,8 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
     return TL_OK;
 }
 
-// Whether the backward of a node has its place in the order of backwards. An update has none: it touches its own
-// state alone, so its place changes no sum.
+// Whether the backward of a node has its place in the order of backwards. An update has none: it touches its
+// own state alone, so its place changes no sum.
 static int tli_sim_is_ordered(const tl_graph *graph, int32_t id) {
     return graph->nodes[id].has_grad && !graph->nodes[id].state;
 }
@@ -19849,14 +19858,15 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
     return tli_check_plan_blocks(env, function, plan);
 }
 
-// Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it then.
+// Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it
+// then.
 static tl_result tli_check_held(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
     int32_t id;
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
         if (node->state == TL_STATE_TRAINED)
-            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0,
-                                   (uint64_t)id);
+            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function,
+                                   TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0, (uint64_t)id);
     }
     return TL_OK;
 }
@@ -25511,13 +25521,14 @@ static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_e
     call->source_bytes = graph->outputs[from].bytes;
 }
 
-// The last position at which a node may run forward: the updates of the states that it reads, whose calls are read
-// before it, come later.
+// The last position at which a node may run forward: the updates of the states that it reads, whose calls are
+// read before it, come later.
 static int32_t tli_exact_find_latest(const tli_exact *x, const tl_node *node) {
     int32_t i, latest = INT32_MAX;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t maker = x->graph->outputs[x->graph->inputs[i].tensor].node;
-        int32_t turn = x->graph->nodes[maker].state && x->call_of[maker] >= 0 ? x->calls[x->call_of[maker]].turn : -1;
+        int is_updated = x->graph->nodes[maker].state && x->call_of[maker] >= 0;
+        int32_t turn = is_updated ? x->calls[x->call_of[maker]].turn : -1;
         if (turn >= 0 && turn < latest) latest = turn;
     }
     return latest;
@@ -28920,9 +28931,9 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
     ++*count;
 }
 
-// Find settled_by[]. A result that depends on a state is made before the update of that state, which is the last
-// call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the lowest state
-// in the listing on which a node depends, whose update is the first.
+// Find settled_by[]. A result that depends on a state is made before the update of that state, which is the
+// last call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the
+// lowest state in the listing on which a node depends, whose update is the first.
 static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
@@ -33445,8 +33456,8 @@ static int tli_chain_solve_least(tli_chain *chain, uint64_t work_limit) {
 
 // -- chain: updates merged into backwards --
 //
-// A state that is updated right behind the only backward that adds to its gradient is no part of a schedule: its
-// bytes are always there, and its gradient lives for the length of that backward and its update.
+// A state that is updated right behind the only backward that adds to its gradient is no part of a schedule:
+// its bytes are always there, and its gradient lives for the length of that backward and its update.
 //
 //     state 1 w, node 2 y reads w     B 2  B 1     becomes     B 2 with the bytes of the gradient as scratch
 //
@@ -33591,7 +33602,8 @@ static tl_result tli_merge_states(tl_env *env, const tl_graph *old, tli_merged *
 
 // Turn steps on the merged graph into those on the old one: ids, and updates behind their backwards, the last
 // state first, as reverse listing order has them.
-static void tli_split_states(const tli_merged *m, const tl_graph *old, const tli_steps *merged, tli_steps *steps) {
+static void tli_split_states(const tli_merged *m, const tl_graph *old, const tli_steps *merged,
+                             tli_steps *steps) {
     int32_t k, id;
     for (k = 0; k < merged->count; k++) {
         tl_step step = merged->steps[k];
@@ -35287,8 +35299,9 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
             are_here &= (keep[i] || o->is_fixed[i]) && o->wanted[i];
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             int stays = at >= o->first_count && (keep[i] || o->is_fixed[i]);
-            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed && !node->is_input) tli_once_use(o, i, at); }
-            else if (!are_here) tli_once_make(o, i, at, stays);
+            int is_used = kind == TLI_ONCE_BACKWARD && graph->outputs[i].needed && !node->is_input;
+            if (is_used) tli_once_use(o, i, at);
+            else if (kind != TLI_ONCE_BACKWARD && !are_here) tli_once_make(o, i, at, stays);
         }
         if (kind == TLI_ONCE_BACKWARD && o->is_read[saved]) tli_once_use(o, saved, at);
         if (kind == TLI_ONCE_SAVE) tli_once_make(o, saved, at, 0);
@@ -67098,7 +67111,8 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its outputs.
+// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its
+// outputs.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];
@@ -67567,8 +67581,8 @@ static tl_result tli_memory_step(tl_run *run) {
 
 // -- the executor: updates of states --
 //
-// The backward of a state is its update. Of a training step of several passes the last one updates; the others add
-// to gradients that the states hold:
+// The backward of a state is its update. Of a training step of several passes the last one updates; the
+// others add to gradients that the states hold:
 //
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
@@ -67615,7 +67629,8 @@ static tl_result tli_check_states(tl_run *run) {
     return TL_OK;
 }
 
-// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are zero.
+// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
+// zero.
 static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
     if (run->updates.is_torn)
@@ -67649,7 +67664,8 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (on && run->updates.held_count < run->updates.state_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES),
+                        TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
     run->updates.skips = on != 0;
     return TL_OK;
 }
@@ -71249,6 +71265,20 @@ static int tli_stays_wide(const tl_run *run) {
     return run->is_online || tli_keeps_results(run);
 }
 
+// How many passes a training step has, and whether states can be updated in them.
+static tl_result tli_find_repeat_count(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    tl_result result;
+    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
+    if (!run->repeat_count) run->repeat_count = 1;
+    result = tli_check_states(run);
+    if (result) return result;
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    return TL_OK;
+}
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -71294,13 +71324,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_narrow_run_plan(run, tli_stays_wide(run));
     if (result) return result;
     run->table_bytes = tli_count_tables(run);
-    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
-    if (!run->repeat_count) run->repeat_count = 1;
-    result = tli_check_states(run);
+    result = tli_find_repeat_count(run);
     if (result) return result;
-    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
-        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
-                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     result = tli_number_micro_batches(run);
     if (result) return result;
@@ -71311,7 +71336,6 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->report.fused_count = run->members.fused_count;
     return TL_OK;
 }
-
 // Forget pointers that are valid during the call only, once what lasts was read from them.
 static void tli_forget_desc(tl_run *run) {
     tli_init_submits(run);
@@ -75116,8 +75140,8 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
     tl_state_desc state;
     if (op->forward || op->inputs || op->input_count > 0 || op->outputs || op->output_count || op->needs ||
-        op->saved_bytes || op->fwork_bytes || op->swork_bytes || op->param_bytes || op->fwd_cost || op->inplace ||
-        op->no_grad || op->once || op->keep || op->takes_blocks || op->dynamic)
+        (op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->param_bytes | op->fwd_cost) ||
+        (op->inplace | op->no_grad | op->once | op->keep | op->takes_blocks | op->dynamic))
         return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE));
     tli_zero(&state, sizeof state);
     state.name = op->name;
@@ -75139,7 +75163,8 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (op->state) return tli_add_state_op(list, rules, i, graph);
-    if (op->moments || op->moment_count || op->initial) return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
+    if (op->moments || op->moment_count || op->initial)
+        return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
     if (!op->inputs && op->input_count > 0)

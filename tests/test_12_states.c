@@ -534,7 +534,7 @@ static void a_torn_pass_is_not_gone_on_with(void **state) {
     close_bed(&b);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_loop_by_hand),
         cmocka_unit_test(clipping_sees_every_gradient),
@@ -544,5 +544,6 @@ int main(void) {
         cmocka_unit_test(what_states_cannot_do_is_refused),
         cmocka_unit_test(a_torn_pass_is_not_gone_on_with),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,11 +204,12 @@ static void text_holds_states(void **state) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_holds_states),
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(every_planner_obeys_the_rules),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -466,7 +466,7 @@
       "grad: a state has an update exactly where it is trained", "node, line") \
     X(STATE_MOMENTS_ARE_OF_TRAINED_ONES, "m: a state that is not trained has no moments", "node, line") \
     X(STATE_IS_FIXED_AND_NO_RESULT, \
-      "saved, keep, fixed: a state saves nothing, is no result and does not scale with the batch", "node, line") \
+      "saved, keep, fixed: a state saves nothing, is no result, and is fixed", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
     X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen and stat", "line") \
     X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
@@ -969,7 +969,7 @@
     X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
     X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
     X(RANKS_SUM_NO_STATES, \
-      "graph: its states are updated within a pass, and gradients of several ranks are summed between passes", "")
+      "graph: states are updated within a pass, gradients of ranks are summed between passes", "")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -1389,7 +1389,7 @@
       "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
       "budget, least budget") \
     X(RUN_STATES_HOLD_NO_GRADIENTS, \
-      "graph: micro-batches need states that hold their gradients (tl_hold_gradients); state %1 does not", "node, node") \
+      "graph: micro-batches need states that hold gradients (tl_hold_gradients): %1 does not", "node, node") \
     X(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS, \
       "graph: states are the same for all micro-batches under way together, which needs one slot", "slots") \
     X(RUN_STATES_ON_ONE_RANK, \

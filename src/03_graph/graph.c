@@ -81,8 +81,8 @@ static int tli_has_update(const tl_node *node) {
 
 static int tli_is_held(const tl_node *node) { return node->state == TL_STATE_HELD; }
 
-// The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight, not of
-// its moments, and none where it holds it.
+// The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight,
+// not of its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
     return node->first_output + (node->state ? !tli_is_held(node) : node->output_count);
 }

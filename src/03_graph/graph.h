@@ -27,11 +27,11 @@ extern "C" {
 //     node  2 y matmul .. in=0,1                   B 2: adds to the gradient  1.1, 1.2 moments
 //                                                  B 1: updates 1.0 and 1.1, 1.2, frees the gradient
 //
-// So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to the
-// update, and backwards in reverse listing order place the updates: a state above its first reader is updated
-// as soon as its gradient is complete, states above all other nodes are updated when every gradient is. Where
-// several passes add to a gradient before one updates (micro-batches), the state holds it: it is an output of
-// the node, behind the moments.
+// So the gradient of a weight lives as that of any tensor, from the first backward that contributes to it to
+// the update, and backwards in reverse listing order place the updates: a state above its first reader is
+// updated as soon as its gradient is complete, states above all other nodes are updated when every gradient
+// is. Where several passes add to a gradient before one updates (micro-batches), the state holds it: it is an
+// output of the node, behind the moments.
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -69,7 +69,7 @@ typedef struct tl_device {
     X(TL_STATE_NONE,      "none",    "the node is no state")                                              \
     X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
     X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
-    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader in a pass writes them") \
+    X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader writes them") \
     X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout")
 
 typedef enum tl_state_kind { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state_kind;
@@ -201,9 +201,9 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *desc, int32_t *id);
 
 // Add a state at the end: a node with the weight as output 0 and its moments as the outputs behind it. Nodes
-// below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by the
-// update alone. There is a gradient of the weight where a node with a backward reads it; each such backward
-// adds to it. No forward that reads the weight runs behind its update in a pass.
+// below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by
+// the update alone. There is a gradient of the weight where a node with a backward reads it; each such
+// backward adds to it. No forward that reads the weight runs behind its update in a pass.
 //
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node
@@ -213,7 +213,8 @@ TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *
 
 #ifndef TL_NO_PLANNERS
 // Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before
-// one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other indices.
+// one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other
+// indices.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
 TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
@@ -230,34 +231,35 @@ typedef enum tl_updates { TL_UPDATES(TLI_ENUM) TL_UPDATES_COUNT } tl_updates;
 typedef struct tl_optimizer_desc {
     const tl_graph *graph;          // not NULL
     const char     *op;             // of the updates, as "adamw"; 0 = "state"
-    int32_t         moment_count;   // of as many bytes as the weight: SGD 0, with momentum 1, AdamW 2; at most 16
+    int32_t         moment_count;   // a weight has, each of its bytes: SGD 0, momentum 1, AdamW 2; at most 16
     tl_updates      updates;        // where the states of the new graph stand
-    uint64_t        bytes_per_second;  // at which an update reads and writes, in the unit of the graph's costs as
-                                    // ns; 0 = its bytes take no time
+    uint64_t        bytes_per_second;  // at which an update reads and writes; 0 = its bytes take no time
     uint64_t        call_cost;      // of an update, beside that
     int32_t         keeps_weights;  // 1 = param_bytes stay as they are: only the states move
-    int32_t         clips;          // 1 = TL_UPDATES_END with a node "clip" right below the states, which reads all
-                                    // trained weights and makes 4 bytes; see below
+    int32_t         clips;          // 1 = a node "clip" right below the states, see below; TL_UPDATES_END alone
 } tl_optimizer_desc;
 
-// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which the node
-// reads as its last input, in its backward, too; of a node without a backward it is frozen. States that the graph has
-// already stay as they are, at the place that desc->updates says.
+// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which
+// the node reads as its last input, in its backward, too; of a node without a backward it is frozen. States
+// that the graph has already stay as they are, at the place that desc->updates says.
 //
-//   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their origins
+//   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their
+//           origins
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
-// other node with a backward: it runs when every gradient is complete, before the first update, finds them all as
-// its input_grads, and adds (factor - 1) times each to it.
+// other node with a backward: it runs when every gradient is complete, before the first update, finds them
+// all as its input_grads, and adds (factor - 1) times each to it.
 //
-// Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an update;
+// Errors: those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an
+// update;
 //          *graph is empty then.
 // Cost:    O(nodes + inputs), and that of tl_check_graph.
 TLDEF tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc, tl_graph *graph);
 
-// Name a place of updates, and parse its name: exactly these, 1 and the value.
-TLDEF const char *tl_name_updates(tl_updates updates);  // "fused"; "?" if it is out of range
+// Name a place of updates; "?" if it is out of range.
+TLDEF const char *tl_name_updates(tl_updates updates);  // "fused"
 #ifndef TL_NO_TEXT
+// Parse exactly what tl_name_updates returns: 1 and the value, or 0.
 TLDEF int tl_parse_updates(const char *text, tl_updates *updates);
 #endif
 #endif

@@ -2,8 +2,8 @@
 
 // -- states: weights that the graph owns --
 //
-// A state is added as a node. Two changes of whole graphs: one whose states hold their gradients, for passes that
-// are repeated, and one whose weights became states, or whose updates stand elsewhere:
+// A state is added as a node. Two changes of whole graphs: one whose states hold their gradients, for passes
+// that are repeated, and one whose weights became states, or whose updates stand elsewhere:
 //
 //     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
 //                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
@@ -71,7 +71,8 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
         tl_node *node = &nodes[id];
         *node = from->nodes[id];
         node->first_output = count;
-        for (i = 0; i < node->output_count; i++) outputs[count++] = from->outputs[from->nodes[id].first_output + i];
+        for (i = 0; i < node->output_count; i++)
+            outputs[count++] = from->outputs[from->nodes[id].first_output + i];
         if (node->state != TL_STATE_TRAINED) continue;
         outputs[count] = outputs[node->first_output];
         outputs[count++].output = node->output_count++;
@@ -114,10 +115,12 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     for (id = 0; id < graph->node_count; id++)
         more += graph->nodes[id].state == TL_STATE_TRAINED;
     if (more > INT32_MAX - graph->tensor_count)
-        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS), TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS),
+                        TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
     nodes = (tl_node *)tli_alloc_array(env, (uint64_t)graph->node_count, sizeof *nodes);
     inputs = (tl_node_input *)tli_alloc_array(env, (uint64_t)graph->input_count + 1, sizeof *inputs);
-    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more, sizeof *outputs);
+    outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more,
+                                                sizeof *outputs);
     views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
     if (nodes && inputs && outputs && views) {
         tli_fill_held(graph, nodes, inputs, outputs, views);
@@ -157,7 +160,8 @@ static tl_result tli_price_update(const tli_owner *o, uint64_t bytes, int32_t mo
     if (!rate) return TL_OK;
     if (tli_mul_u64(bytes, 3 + 2 * (uint64_t)moment_count, &moved) && tli_find_time(moved, rate, &moved) &&
         tli_add_u64(*cost, moved, cost)) return TL_OK;
-    return tli_fail(o->env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_OPTIMIZER), TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
+    return tli_fail(o->env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_OPTIMIZER),
+                    TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
 }
 
 // Add the state that a node's weights become.
@@ -276,8 +280,8 @@ static tl_result tli_own_graph(tli_owner *o) {
     int32_t id, i;
     for (id = 0; id < from->node_count; id++) o->new_ids[id] = o->weights[id] = o->first_reader[id] = -1;
     for (id = from->node_count; id-- > 0;)
-        for (i = from->nodes[id].first_input; i < from->nodes[id].first_input + from->nodes[id].input_count; i++)
-            o->first_reader[from->outputs[from->inputs[i].tensor].node] = id;
+        for (i = 0; i < from->nodes[id].input_count; i++)
+            o->first_reader[from->outputs[from->inputs[from->nodes[id].first_input + i].tensor].node] = id;
     for (id = 0; id < from->node_count && is_end && !result; id++) {
         if (from->nodes[id].state) result = tli_own_node(o, id);
         else if (tli_owns_weights(o, id)) result = tli_own_weights(o, id);
@@ -301,10 +305,12 @@ static tl_result tli_check_optimizer(tl_env *env, const tl_optimizer_desc *desc)
     if (desc->clips & ~1 || (desc->clips && desc->updates != TL_UPDATES_END))
         why = TLI_RULE(CLIPS_NEEDS_UPDATES_AT_THE_END);
     else if (desc->keeps_weights & ~1) why = TLI_RULE(KEEPS_WEIGHTS_MUST_BE_0_OR_1);
-    else if (!tli_is_below((int32_t)desc->updates, TL_UPDATES_COUNT)) why = TLI_RULE(UPDATES_THERE_IS_NO_SUCH_PLACE);
+    else if (!tli_is_below((int32_t)desc->updates, TL_UPDATES_COUNT))
+        why = TLI_RULE(UPDATES_THERE_IS_NO_SUCH_PLACE);
     else if (desc->moment_count < 0 || desc->moment_count > TLI_MOST_MOMENTS)
         why = TLI_RULE(MOMENT_COUNT_MUST_BE_0_TO_16);
-    return why ? tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_OPTIMIZER), why) : tl_check_graph(env, desc->graph);
+    if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_OPTIMIZER), why);
+    return tl_check_graph(env, desc->graph);
 }
 
 TLI_IMPL tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc, tl_graph *graph) {

@@ -530,9 +530,9 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
 
-// Skip the updates of states in the passes to come (on = 1), or carry them out again (0), between passes: so several
-// calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A pass
-// that is given up loses them. States must hold their gradients (tl_hold_gradients).
+// Switch the updates of states off in the passes to come (on = 1), or on again (0), between passes: so several
+// calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A
+// pass that is given up loses them. States must hold their gradients (tl_hold_gradients).
 //
 // Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
@@ -819,7 +819,8 @@ typedef struct tl_op {
     int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state_kind   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial, bwork_bytes, bwd_cost
+                                      // those of the weight; of the rest moments, initial, bwork_bytes,
+                                      // bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do

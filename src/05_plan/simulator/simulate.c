@@ -474,14 +474,15 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
     return tli_check_plan_blocks(env, function, plan);
 }
 
-// Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it then.
+// Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it
+// then.
 static tl_result tli_check_held(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
     int32_t id;
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
         if (node->state == TL_STATE_TRAINED)
-            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0,
-                                   (uint64_t)id);
+            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function,
+                                   TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0, (uint64_t)id);
     }
     return TL_OK;
 }

@@ -243,8 +243,8 @@ static tl_result tli_sim_end_call(tli_sim *sim, const tl_step *step) {
     return TL_OK;
 }
 
-// Whether the backward of a node has its place in the order of backwards. An update has none: it touches its own
-// state alone, so its place changes no sum.
+// Whether the backward of a node has its place in the order of backwards. An update has none: it touches its
+// own state alone, so its place changes no sum.
 static int tli_sim_is_ordered(const tl_graph *graph, int32_t id) {
     return graph->nodes[id].has_grad && !graph->nodes[id].state;
 }

@@ -3,8 +3,8 @@
 
 // -- chain: updates merged into backwards --
 //
-// A state that is updated right behind the only backward that adds to its gradient is no part of a schedule: its
-// bytes are always there, and its gradient lives for the length of that backward and its update.
+// A state that is updated right behind the only backward that adds to its gradient is no part of a schedule:
+// its bytes are always there, and its gradient lives for the length of that backward and its update.
 //
 //     state 1 w, node 2 y reads w     B 2  B 1     becomes     B 2 with the bytes of the gradient as scratch
 //
@@ -149,7 +149,8 @@ static tl_result tli_merge_states(tl_env *env, const tl_graph *old, tli_merged *
 
 // Turn steps on the merged graph into those on the old one: ids, and updates behind their backwards, the last
 // state first, as reverse listing order has them.
-static void tli_split_states(const tli_merged *m, const tl_graph *old, const tli_steps *merged, tli_steps *steps) {
+static void tli_split_states(const tli_merged *m, const tl_graph *old, const tli_steps *merged,
+                             tli_steps *steps) {
     int32_t k, id;
     for (k = 0; k < merged->count; k++) {
         tl_step step = merged->steps[k];

@@ -290,13 +290,14 @@ static void tli_exact_find_source(const tli_exact *x, const tl_node *node, tli_e
     call->source_bytes = graph->outputs[from].bytes;
 }
 
-// The last position at which a node may run forward: the updates of the states that it reads, whose calls are read
-// before it, come later.
+// The last position at which a node may run forward: the updates of the states that it reads, whose calls are
+// read before it, come later.
 static int32_t tli_exact_find_latest(const tli_exact *x, const tl_node *node) {
     int32_t i, latest = INT32_MAX;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         int32_t maker = x->graph->outputs[x->graph->inputs[i].tensor].node;
-        int32_t turn = x->graph->nodes[maker].state && x->call_of[maker] >= 0 ? x->calls[x->call_of[maker]].turn : -1;
+        int is_updated = x->graph->nodes[maker].state && x->call_of[maker] >= 0;
+        int32_t turn = is_updated ? x->calls[x->call_of[maker]].turn : -1;
         if (turn >= 0 && turn < latest) latest = turn;
     }
     return latest;

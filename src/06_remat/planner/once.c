@@ -303,8 +303,9 @@ static void tli_once_find_lives(tli_once *o, const uint8_t *keep) {
             are_here &= (keep[i] || o->is_fixed[i]) && o->wanted[i];
         for (i = node->first_output; i < node->first_output + node->output_count; i++) {
             int stays = at >= o->first_count && (keep[i] || o->is_fixed[i]);
-            if (kind == TLI_ONCE_BACKWARD) { if (graph->outputs[i].needed && !node->is_input) tli_once_use(o, i, at); }
-            else if (!are_here) tli_once_make(o, i, at, stays);
+            int is_used = kind == TLI_ONCE_BACKWARD && graph->outputs[i].needed && !node->is_input;
+            if (is_used) tli_once_use(o, i, at);
+            else if (kind != TLI_ONCE_BACKWARD && !are_here) tli_once_make(o, i, at, stays);
         }
         if (kind == TLI_ONCE_BACKWARD && o->is_read[saved]) tli_once_use(o, saved, at);
         if (kind == TLI_ONCE_SAVE) tli_once_make(o, saved, at, 0);

@@ -172,9 +172,9 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
     ++*count;
 }
 
-// Find settled_by[]. A result that depends on a state is made before the update of that state, which is the last
-// call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the lowest state
-// in the listing on which a node depends, whose update is the first.
+// Find settled_by[]. A result that depends on a state is made before the update of that state, which is the
+// last call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the
+// lowest state in the listing on which a node depends, whose update is the first.
 static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     const tl_graph *graph = p->graph;
     int32_t id, i;

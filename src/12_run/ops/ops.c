@@ -66,8 +66,8 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
     tl_state_desc state;
     if (op->forward || op->inputs || op->input_count > 0 || op->outputs || op->output_count || op->needs ||
-        op->saved_bytes || op->fwork_bytes || op->swork_bytes || op->param_bytes || op->fwd_cost || op->inplace ||
-        op->no_grad || op->once || op->keep || op->takes_blocks || op->dynamic)
+        (op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->param_bytes | op->fwd_cost) ||
+        (op->inplace | op->no_grad | op->once | op->keep | op->takes_blocks | op->dynamic))
         return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE));
     tli_zero(&state, sizeof state);
     state.name = op->name;
@@ -89,7 +89,8 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (op->state) return tli_add_state_op(list, rules, i, graph);
-    if (op->moments || op->moment_count || op->initial) return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
+    if (op->moments || op->moment_count || op->initial)
+        return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
     if (!op->inputs && op->input_count > 0)

@@ -1192,6 +1192,20 @@ static int tli_stays_wide(const tl_run *run) {
     return run->is_online || tli_keeps_results(run);
 }
 
+// How many passes a training step has, and whether states can be updated in them.
+static tl_result tli_find_repeat_count(tl_run *run) {
+    const tl_run_desc *desc = &run->desc;
+    tl_result result;
+    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
+    if (!run->repeat_count) run->repeat_count = 1;
+    result = tli_check_states(run);
+    if (result) return result;
+    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
+        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
+                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
+    return TL_OK;
+}
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
@@ -1237,13 +1251,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_narrow_run_plan(run, tli_stays_wide(run));
     if (result) return result;
     run->table_bytes = tli_count_tables(run);
-    run->repeat_count = desc->repeat_count ? desc->repeat_count : run->plan.repeat_count;
-    if (!run->repeat_count) run->repeat_count = 1;
-    result = tli_check_states(run);
+    result = tli_find_repeat_count(run);
     if (result) return result;
-    if (run->repeat_count > (INT32_MAX - desc->first_micro_batch) / run->slot_count)
-        return tli_fail(run->env, TL_ERROR_OVERFLOW, TLI_IN(INIT_RUN),
-                        TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     result = tli_number_micro_batches(run);
     if (result) return result;
@@ -1254,7 +1263,6 @@ static tl_result tli_prepare_run(tl_run *run) {
     run->report.fused_count = run->members.fused_count;
     return TL_OK;
 }
-
 // Forget pointers that are valid during the call only, once what lasts was read from them.
 static void tli_forget_desc(tl_run *run) {
     tli_init_submits(run);

@@ -285,7 +285,8 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its outputs.
+// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its
+// outputs.
 static void tli_describe_backward(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];

@@ -2,8 +2,8 @@
 
 // -- the executor: updates of states --
 //
-// The backward of a state is its update. Of a training step of several passes the last one updates; the others add
-// to gradients that the states hold:
+// The backward of a state is its update. Of a training step of several passes the last one updates; the
+// others add to gradients that the states hold:
 //
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
@@ -50,7 +50,8 @@ static tl_result tli_check_states(tl_run *run) {
     return TL_OK;
 }
 
-// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are zero.
+// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
+// zero.
 static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
     if (run->updates.is_torn)
@@ -84,7 +85,8 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
     if (on && run->updates.held_count < run->updates.state_count)
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
+        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES),
+                        TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
     run->updates.skips = on != 0;
     return TL_OK;
 }
