@@ -79,8 +79,6 @@
                                     checked. Sets TL_NO_PLANNERS, TL_NO_ONLINE,
                                     TL_NO_PRECISION, TL_NO_CODECS, TL_NO_ACCOUNTS, TL_NO_CHECKS, TL_NO_TEXT and
                                     TL_NO_TRACE; see [12]
-       TL_OLD_NAMES                 adds the names of 0.4 and before for what has a new name; the next
-                                    release drops them
        TL_SMALL_SIZES               TL_ONLY_TABLES with sizes and offsets of 32 bits; a run of what does not fit
                                     them is refused
 

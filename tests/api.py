@@ -45,7 +45,7 @@ def read(path):
 
 def parts(folder):
     """The public parts of a header in their order."""
-    return [folder + line.split()[0] for line in read(folder + 'ORDER').splitlines() if line.split()[0].endswith('.h') and 'old_names' not in line]
+    return [folder + line.split()[0] for line in read(folder + 'ORDER').splitlines() if line.split()[0].endswith('.h')]
 
 def has_vulkan():
     return subprocess.run(['clang', '-E', '-x', 'c', '-'], input='#include <vulkan/vulkan_core.h>\n', text=True,

@@ -336,8 +336,7 @@ step_names() {
     local header
     for header in $(headers); do check_symbols "$header"; done
     for header in tl_*.h; do check_calls "$header"; done
-    # and, where TL_OLD_NAMES asks for them, what things were called
-    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|WIN32_LEAN_AND_MEAN$|tl_[a-z_]+ +tl_[a-z_]+\b|(states +variables|state_count +variable_count|remade_counts +recompute_counts)\b'
+    check_text tl_strategy.h 'TL_|TLI_|TLDEF\b|WIN32_LEAN_AND_MEAN$'
     # its synopsis, and what Windows and Vulkan are told before they are included
     check_text tl_vk_backend.h 'TL_VK_|TLI_VK_|TL_EXPERIMENTAL\b|TL_STRATEGY_IMPLEMENTATION\b|VK_NO_PROTOTYPES$|WIN32_LEAN_AND_MEAN$'
     echo "no reserved, foreign or stateful names"

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """words.py: words that CONTRIBUTING's glossary has retired stand nowhere: not in names, comments or sentences of the parts, and not
-in pages or examples. What is found is printed; exit status 0 nothing. CHANGES.md and SEEDS.md tell of the past, 99_old_names.h is it."""
+in pages or examples. What is found is printed; exit status 0 nothing. CHANGES.md and SEEDS.md tell of the past."""
 import glob, re, sys
-
-PAST = {'src/99_old_names.h', 'tests/build/old_names.c'}
 
 def retired():
     """The words of the last column of the glossary."""
@@ -20,7 +18,6 @@ def main():
     paths = sorted(glob.glob('src/**/*.[ch]', recursive=True) + glob.glob('examples/*.[ch]') + ['README.md', 'GUIDE.md', 'FIGURES.md'])
     found = 0
     for path in paths:
-        if path in PAST: continue
         with open(path, encoding='utf-8') as f:
             for number, line in enumerate(f, 1):
                 for match in pattern.finditer(line):

@@ -646,7 +646,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->takes_blocks = node->takes_blocks;
     desc->dynamic = node->dynamic;
     desc->once = node->once;
-    desc->state = (tl_state_kind)node->state;
+    desc->state = (tl_state)node->state;
     desc->origin = tli_pass_origin(node->origin);
 }
 

@@ -72,7 +72,7 @@ typedef struct tl_device {
     X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader writes them") \
     X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout")
 
-typedef enum tl_state_kind { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state_kind;
+typedef enum tl_state { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state;
 
 #define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
@@ -103,7 +103,7 @@ typedef struct tl_node_desc {
     int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
-    tl_state_kind state;            // 0 = no state; tl_add_state sets it
+    tl_state state;            // 0 = no state; tl_add_state sets it
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -113,7 +113,7 @@ typedef struct tl_state_desc {
     uint64_t        bytes;          // of the weight, and of its gradient
     const uint64_t *moment_bytes;   // [moment_count] what the optimizer keeps of it; read during the call only
     int32_t         moment_count;   // of a trained state
-    tl_state_kind   kind;           // 0 = TL_STATE_TRAINED
+    tl_state   kind;           // 0 = TL_STATE_TRAINED
     uint64_t        update_cost;    // of one update
     uint64_t        update_work_bytes;  // scratch during the update
     const char     *unit;           // as in tl_node_desc
@@ -134,7 +134,7 @@ typedef struct tl_node {
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
     uint8_t once;                   // its forward has an effect and never runs again in a pass
-    uint8_t state;                  // tl_state_kind; the outputs of a state are the weight and its moments
+    uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
 } tl_node;

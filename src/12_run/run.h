@@ -818,7 +818,7 @@ typedef struct tl_op {
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
-    tl_state_kind   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
+    tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
                                       // those of the weight; of the rest moments, initial, bwork_bytes,
                                       // bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
