@@ -5531,13 +5531,13 @@ typedef struct tl_run_report {
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;      // backwards carried out
-    int32_t  update_count;        // of these, updates of states whose kernels were called
     int32_t  drop_count;          // drops carried out
     int32_t  step_count;          // steps carried out
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
                                   // one a member and block of a fused node
 #ifndef TL_ONLY_TABLES
     int32_t  spill_count, fetch_count, compress_count, expand_count;  // of tensors, carried out
+    int32_t  update_count;        // of backward_count, updates of states whose kernels were called
     int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
@@ -5638,12 +5638,14 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
 
+#ifndef TL_ONLY_TABLES
 // Switch the updates of states off in the passes to come (on = 1), or on again (0), between passes: so several
 // calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A
 // pass that is given up loses them. States must hold their gradients (tl_hold_gradients).
 //
 // Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
+#endif
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record
@@ -66603,9 +66605,7 @@ typedef struct tli_table_block {
 
 // Updates of the states of a graph.
 typedef struct tli_updates {
-    int32_t state_count, held_count;  // trained states; those that hold their gradient
     int32_t count;                    // updates carried out in the pass
-    uint8_t skips;                    // 1 = the caller asked for passes without them
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
     uint8_t is_torn;                  // 1 = a pass was given up between two updates
 } tli_updates;
@@ -67594,21 +67594,19 @@ static int tli_is_update(const tl_run *run, const tl_step *step) {
 
 // Whether the pass under way is the last of its training step.
 static int tli_is_last_pass(const tl_run *run) {
-    int32_t passes = (run->micro_batch - tli_first_micro_batch(run)) / run->slot_count;
-    return passes >= run->repeat_count - 1;
+    return run->micro_batch - tli_first_micro_batch(run) >= (run->repeat_count - 1) * run->slot_count;
 }
 
+#ifndef TL_ONLY_TABLES
 static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
 
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
-#if !defined(TL_ONLY_TABLES)
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
-#endif
 #endif
     return TLI_NO_RULE;
 }
@@ -67626,6 +67624,9 @@ static tl_result tli_check_states(tl_run *run) {
     }
     return TL_OK;
 }
+#else
+static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
+#endif
 
 // Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
 // zero.
@@ -67634,11 +67635,10 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     if (run->updates.is_torn)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
     run->updates.count = 0;
-    if (!run->updates.held_count) return TL_OK;
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
-        int32_t held = tli_held_gradient(run->graph, run->graph->nodes[id].first_output);
-        if (held >= 0 && tli_clear_tensor(run, held))
+        const tl_node *node = &run->graph->nodes[id];
+        if (tli_is_held(node) && tli_clear_tensor(run, node->first_output + node->output_count - 1))
             return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(CLEAR_FAILED));
     }
     run->updates.is_summing = 1;
@@ -67648,7 +67648,9 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
 // A pass has ended: what it updated, it has updated from the sums.
 static void tli_end_updates(tl_run *run) {
     if (run->updates.count) run->updates.is_summing = 0;
+#ifndef TL_ONLY_TABLES
     run->report.update_count = run->updates.count;
+#endif
 }
 
 // A pass was given up.
@@ -67657,6 +67659,7 @@ static void tli_abort_updates(tl_run *run) {
     run->updates.is_summing = 0;
 }
 
+#ifndef TL_ONLY_TABLES
 TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active)
@@ -67667,6 +67670,7 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     run->updates.skips = on != 0;
     return TL_OK;
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
@@ -69449,7 +69453,6 @@ static tl_result tli_prepare_run(tl_run *run, const tl_run_desc *desc) {
     if (!run->repeat_count) run->repeat_count = 1;
     if (!result && run->repeat_count > INT32_MAX / run->slot_count)
         result = tli_fail_run(run, TL_ERROR_OVERFLOW, TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
-    if (!result) result = tli_check_states(run);
     if (!result) result = tli_take_blocks(run);
     return result ? result : tli_claim_inputs(run);
 }
@@ -75208,6 +75211,18 @@ static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t cou
     desc->rehearsal = NULL;
 }
 
+// Write what the weights of states begin with.
+static tl_result tli_write_initial(const tli_op_list *list, tl_run *run) {
+    tl_result result = TL_OK;
+    tl_tensor weight;
+    weight.output = 0;
+    for (weight.node = 0; weight.node < list->count && !result; weight.node++) {
+        const tl_op *op = &list->ops[weight.node];
+        if (op->state && op->initial) result = tl_write_tensor(run, weight, op->initial, op->output_bytes);
+    }
+    return result;
+}
+
 // -- operations: layers --
 
 static void tli_fill_layer_op(const tl_layer *layer, int32_t i, char *text, tl_op *op) {
@@ -75412,18 +75427,6 @@ static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
         if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
     }
     return tl_check_graph(o->list.env, &o->graph);  // that the sum of the costs fits
-}
-
-// Write what the weights of states begin with.
-static tl_result tli_write_initial(const tli_op_list *list, tl_run *run) {
-    tl_result result = TL_OK;
-    tl_tensor weight;
-    weight.output = 0;
-    for (weight.node = 0; weight.node < list->count && !result; weight.node++) {
-        const tl_op *op = &list->ops[weight.node];
-        if (op->state && op->initial) result = tl_write_tensor(run, weight, op->initial, op->output_bytes);
-    }
-    return result;
 }
 
 // -- operations: rehearsal --

@@ -423,13 +423,13 @@ typedef struct tl_run_report {
     int32_t  forward_count;       // forwards carried out, each counted once
     int32_t  recompute_count;     // of these, those of a node that had run before in the pass
     int32_t  backward_count;      // backwards carried out
-    int32_t  update_count;        // of these, updates of states whose kernels were called
     int32_t  drop_count;          // drops carried out
     int32_t  step_count;          // steps carried out
     int32_t  kernel_count;        // calls of kernels: one a forward or backward, more where it takes ranges,
                                   // one a member and block of a fused node
 #ifndef TL_ONLY_TABLES
     int32_t  spill_count, fetch_count, compress_count, expand_count;  // of tensors, carried out
+    int32_t  update_count;        // of backward_count, updates of states whose kernels were called
     int32_t  eviction_count;      // online: tensors evicted to stay within the budget
     int32_t  limiting_node;       // TL_ERROR_OVER_BUDGET: the node that needs needed_bytes; else -1
     uint64_t needed_bytes;        // least budget with which that step fits
@@ -530,12 +530,14 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
 
+#ifndef TL_ONLY_TABLES
 // Switch the updates of states off in the passes to come (on = 1), or on again (0), between passes: so several
 // calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A
 // pass that is given up loses them. States must hold their gradients (tl_hold_gradients).
 //
 // Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
+#endif
 
 // One step to carry out. Memory steps, and conversions without a kernel, are carried out (or enqueued)
 // by tl_next_step itself. A compute step is carried out by tl_run_step_kernel; or call its kernel, or record

@@ -60,9 +60,7 @@ typedef struct tli_table_block {
 
 // Updates of the states of a graph.
 typedef struct tli_updates {
-    int32_t state_count, held_count;  // trained states; those that hold their gradient
     int32_t count;                    // updates carried out in the pass
-    uint8_t skips;                    // 1 = the caller asked for passes without them
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
     uint8_t is_torn;                  // 1 = a pass was given up between two updates
 } tli_updates;

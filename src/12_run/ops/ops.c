@@ -136,6 +136,18 @@ static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t cou
     desc->rehearsal = NULL;
 }
 
+// Write what the weights of states begin with.
+static tl_result tli_write_initial(const tli_op_list *list, tl_run *run) {
+    tl_result result = TL_OK;
+    tl_tensor weight;
+    weight.output = 0;
+    for (weight.node = 0; weight.node < list->count && !result; weight.node++) {
+        const tl_op *op = &list->ops[weight.node];
+        if (op->state && op->initial) result = tl_write_tensor(run, weight, op->initial, op->output_bytes);
+    }
+    return result;
+}
+
 // -- operations: layers --
 
 static void tli_fill_layer_op(const tl_layer *layer, int32_t i, char *text, tl_op *op) {
@@ -340,18 +352,6 @@ static tl_result tli_use_costs(tli_op_run *o, const tl_node_cost *costs) {
         if (nodes[i].has_grad) nodes[i].bwd_cost = tli_op_cost(o->list.ops[i].bwd_cost, costs[i].bwd_ns);
     }
     return tl_check_graph(o->list.env, &o->graph);  // that the sum of the costs fits
-}
-
-// Write what the weights of states begin with.
-static tl_result tli_write_initial(const tli_op_list *list, tl_run *run) {
-    tl_result result = TL_OK;
-    tl_tensor weight;
-    weight.output = 0;
-    for (weight.node = 0; weight.node < list->count && !result; weight.node++) {
-        const tl_op *op = &list->ops[weight.node];
-        if (op->state && op->initial) result = tl_write_tensor(run, weight, op->initial, op->output_bytes);
-    }
-    return result;
 }
 
 // -- operations: rehearsal --

@@ -233,7 +233,6 @@ static tl_result tli_prepare_run(tl_run *run, const tl_run_desc *desc) {
     if (!run->repeat_count) run->repeat_count = 1;
     if (!result && run->repeat_count > INT32_MAX / run->slot_count)
         result = tli_fail_run(run, TL_ERROR_OVERFLOW, TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
-    if (!result) result = tli_check_states(run);
     if (!result) result = tli_take_blocks(run);
     return result ? result : tli_claim_inputs(run);
 }

@@ -17,21 +17,19 @@ static int tli_is_update(const tl_run *run, const tl_step *step) {
 
 // Whether the pass under way is the last of its training step.
 static int tli_is_last_pass(const tl_run *run) {
-    int32_t passes = (run->micro_batch - tli_first_micro_batch(run)) / run->slot_count;
-    return passes >= run->repeat_count - 1;
+    return run->micro_batch - tli_first_micro_batch(run) >= (run->repeat_count - 1) * run->slot_count;
 }
 
+#ifndef TL_ONLY_TABLES
 static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
 
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
-#if !defined(TL_ONLY_TABLES)
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
-#endif
 #endif
     return TLI_NO_RULE;
 }
@@ -49,6 +47,9 @@ static tl_result tli_check_states(tl_run *run) {
     }
     return TL_OK;
 }
+#else
+static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
+#endif
 
 // Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
 // zero.
@@ -57,11 +58,10 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     if (run->updates.is_torn)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
     run->updates.count = 0;
-    if (!run->updates.held_count) return TL_OK;
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
-        int32_t held = tli_held_gradient(run->graph, run->graph->nodes[id].first_output);
-        if (held >= 0 && tli_clear_tensor(run, held))
+        const tl_node *node = &run->graph->nodes[id];
+        if (tli_is_held(node) && tli_clear_tensor(run, node->first_output + node->output_count - 1))
             return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(CLEAR_FAILED));
     }
     run->updates.is_summing = 1;
@@ -71,7 +71,9 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
 // A pass has ended: what it updated, it has updated from the sums.
 static void tli_end_updates(tl_run *run) {
     if (run->updates.count) run->updates.is_summing = 0;
+#ifndef TL_ONLY_TABLES
     run->report.update_count = run->updates.count;
+#endif
 }
 
 // A pass was given up.
@@ -80,6 +82,7 @@ static void tli_abort_updates(tl_run *run) {
     run->updates.is_summing = 0;
 }
 
+#ifndef TL_ONLY_TABLES
 TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active)
@@ -90,4 +93,5 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     run->updates.skips = on != 0;
     return TL_OK;
 }
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
