@@ -213,6 +213,8 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
     if (!result) result = mix(gradient, g.at->digest, 3, 3);
     for (i = 0; i < node->input_count && !result; i++)
         result = mix(call->input_grads[i].range, g.at->digest, 200 + (uint64_t)i, 3);
+    for (i = 0; i < node->output_count && node->state && !result; i++)      // an update
+        result = mix(call->outputs[i].range, g.at->digest, 300 + (uint64_t)i, 3);
     return result;
 }
 
@@ -241,7 +243,7 @@ static void read_outcome(tl_run *run, const tl_graph *graph, int inference, outc
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node_output *output = &graph->outputs[i];
         tl_tensor tensor;
-        if (!is_result[i]) continue;
+        if (!is_result[i] && !graph->nodes[output->node].state) continue;
         assert_true(out->result_bytes + output->bytes <= RESULT_BYTES);
         tensor.node = output->node;
         tensor.output = output->output;
@@ -276,6 +278,7 @@ static void run_plan(const tl_graph *graph, const tl_plan *plan, uint64_t budget
     desc.load_user = (void *)(uintptr_t)graph;
     desc.seed = 42;
     ok(tl_init_run(&g.device.env, &desc, &run));
+    ok(write_states(run, graph));
     ok(tl_run_plan(run));
     ok(tl_run_plan(run));
     tl_measure_run(run, &out->report);
@@ -290,12 +293,17 @@ static int same_outcome(const outcome *a, const outcome *b) {
 
 // -- graphs --
 
-// A random graph of whole words.
-static void make_graph(tl_random *random, tl_graph *graph) {
+// A random graph of whole words, of which `states` nodes at most are states.
+static void make_graph(tl_random *random, int32_t states, tl_graph *graph) {
     tl_node *nodes;
     tl_node_output *outputs;
     int32_t i;
-    if (random_graph(NULL, random, NODES, graph)) fail_msg("%s", "no graph");
+    if (random_graph(NULL, random, NODES - states, graph)) fail_msg("%s", "no graph");
+    if (states) {
+        tl_graph plain = *graph;
+        if (random_add_states(NULL, random, &plain, states, graph)) fail_msg("%s", "no states");
+        tl_free_graph(NULL, &plain);
+    }
     nodes = (tl_node *)(uintptr_t)graph->nodes;
     outputs = (tl_node_output *)(uintptr_t)graph->outputs;
     for (i = 0; i < graph->tensor_count; i++) outputs[i].bytes *= 4;
@@ -332,7 +340,7 @@ static void make_plan(tl_random *random, const tl_graph *graph, const tl_plan *a
     *budget = desc.budget_bytes;
 }
 
-static void walk_graphs(uint64_t seed, int inference, long rounds) {
+static void walk_graphs(uint64_t seed, int inference, int32_t states, long rounds) {
     static outcome expected, got;
     tl_random random;
     long round, recomputes = 0, lower = 0, faults = 0, seen = 0;
@@ -341,7 +349,7 @@ static void walk_graphs(uint64_t seed, int inference, long rounds) {
         tl_graph graph;
         tl_plan all, plan;
         uint64_t budget;
-        make_graph(&random, &graph);
+        make_graph(&random, states, &graph);
         if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no plan");
         make_plan(&random, &graph, &all, &budget, &plan);
         run_plan(&graph, &all, 0, NULL, &expected);
@@ -379,13 +387,19 @@ static void walk_graphs(uint64_t seed, int inference, long rounds) {
 static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **state) {
     (void)state;
     NEED_DEVICE();
-    walk_graphs(130, 0, scaled(50));
+    walk_graphs(130, 0, 0, scaled(50));
+}
+
+static void random_graphs_with_states_are_trained_as_keep_all_trains_them(void **state) {
+    (void)state;
+    NEED_DEVICE();
+    walk_graphs(132, 0, 6, scaled(40));
 }
 
 static void forward_only_graphs_give_the_results_of_keep_all(void **state) {
     (void)state;
     NEED_DEVICE();
-    walk_graphs(131, 1, scaled(20));
+    walk_graphs(131, 1, 0, scaled(20));
 }
 
 // -- a device that allocates little at once --
@@ -411,7 +425,7 @@ static void random_graphs_run_in_blocks_with_the_gradients_of_keep_all(void **st
         tl_graph graph;
         tl_plan all, plan;
         uint64_t budget, unit = limits.granularity_bytes > limits.alignment_bytes ? limits.granularity_bytes : limits.alignment_bytes;
-        make_graph(&random, &graph);
+        make_graph(&random, 0, &graph);
         if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         make_plan(&random, &graph, &all, &budget, &plan);
         run_plan(&graph, &all, 0, NULL, &expected);
@@ -532,7 +546,7 @@ static void plans_with_slots_and_entry_give_what_the_cpu_gives(void **state) {
         int32_t i, compresses = 0;
         memset(&device, 0, sizeof device);
         memset(&desc, 0, sizeof desc);
-        make_graph(&random, &graph);
+        make_graph(&random, 0, &graph);
         device.alignment_bytes = limits.alignment_bytes;
         ok(random_slot_plan(NULL, &random, &graph, 1 + (int32_t)tl_next_random_below(&random, MOST_SLOTS - 1), &plan));
         if (round % 2) ok(random_offsets(NULL, &random, &graph, &device, &plan));
@@ -569,6 +583,7 @@ static void plans_with_slots_and_entry_give_what_the_cpu_gives(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_run_as_planned_with_the_gradients_of_keep_all),
+        cmocka_unit_test(random_graphs_with_states_are_trained_as_keep_all_trains_them),
         cmocka_unit_test(forward_only_graphs_give_the_results_of_keep_all),
         cmocka_unit_test(random_graphs_run_in_blocks_with_the_gradients_of_keep_all),
         cmocka_unit_test(plans_with_slots_and_entry_give_what_the_cpu_gives),

@@ -22,15 +22,15 @@ static inline int32_t list_kernels(const tl_graph *graph, tl_kernel_fn forward, 
     return count;
 }
 
-// Write bytes that differ by micro-batch and tensor into all inputs.
-static inline tl_result write_inputs(tl_run *run, const tl_graph *graph, int32_t micro_batch) {
+// Write bytes that differ by micro-batch and tensor into all inputs, or into all states.
+static inline tl_result write_resident(tl_run *run, const tl_graph *graph, int32_t micro_batch, int of_states) {
     unsigned char bytes[1024];
     int32_t i;
     uint64_t k;
     for (i = 0; i < graph->tensor_count; i++) {
         const tl_node_output *output = &graph->outputs[i];
         tl_tensor tensor;
-        if (!graph->nodes[output->node].is_input) continue;
+        if (!graph->nodes[output->node].is_input || (graph->nodes[output->node].state != TL_STATE_NONE) != of_states) continue;
         assert_true(output->bytes <= sizeof bytes);
         for (k = 0; k < output->bytes; k++) bytes[k] = (unsigned char)tl_mix_u64((uint64_t)micro_batch * 1000 + (uint64_t)i, k);
         tensor.node = output->node;
@@ -39,5 +39,12 @@ static inline tl_result write_inputs(tl_run *run, const tl_graph *graph, int32_t
     }
     return TL_OK;
 }
+
+static inline tl_result write_inputs(tl_run *run, const tl_graph *graph, int32_t micro_batch) {
+    return write_resident(run, graph, micro_batch, 0);
+}
+
+// Before the first pass: what the states begin with.
+static inline tl_result write_states(tl_run *run, const tl_graph *graph) { return write_resident(run, graph, 0, 1); }
 
 #endif
