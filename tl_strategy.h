@@ -1736,6 +1736,13 @@ typedef struct tl_step {
 // So a gradient lives from the first backward that contributes to it to the backward of the node that made
 // its tensor, no step names it, and none is left at the end of a training plan. Weights and their gradients
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
+//
+// Weights that the graph owns are states ([3]): every output of a state is allocated at the start, as those of
+// graph inputs are, and stays. B p of a state p is its update, its only step: every backward that reads the
+// weight has run, no forward reads it behind that. B p has no place in the order of the others. It allocates a
+// gradient of the weight where no backward did, and bwork, and frees both. A state that holds its gradient has
+// it among its outputs, so no step allocates or frees it; where steps are repeated all states do, and of the
+// repetitions the last one updates.
 
 // A tensor that is resident when a plan starts: a result kept from an earlier run.
 typedef struct tl_entry {
@@ -2330,6 +2337,10 @@ typedef struct tl_code_desc {
 //     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
 //     saved                written by a forward, or NULL; read by the backward
 //     scratch              fwork, swork (with saved) or bwork bytes, content undefined
+//
+// An op of states has an update in the place of these two, net_adamw_update: dout0 is the complete gradient,
+// out0 the weight, out1 .. its moments, all of which it writes; NET_STATE_W is where they lie. Of several
+// micro-batches the last one updates; held gradients are cleared before the first.
 //
 // Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
 // NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
@@ -23045,7 +23056,9 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
     case TLI_ROLE_OUT: return !backward && out;
     case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
-    case TLI_ROLE_NEEDED_OUT: return backward && out && graph->outputs[node->first_output + i].needed;
+    case TLI_ROLE_NEEDED_OUT:
+        out = out && !(tli_is_held(node) && i == node->output_count - 1);   // the gradient is dout0
+        return backward && out && graph->outputs[node->first_output + i].needed;
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;

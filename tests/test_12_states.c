@@ -1,4 +1,5 @@
 // [12] RUN of graphs that own their weights: an optimizer in the plan, beside the same training by hand.
+#define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -431,6 +432,121 @@ static void other_ways_to_run_train_the_same(void **state) {
         }
 }
 
+// -- a C program --
+
+static const char program_kernels[] =
+    "#include \"net.h\"\n#include <stdio.h>\n#include <string.h>\n"
+    "enum { WIDTH = 6, ROWS = 4 };\n"
+    "extern const float net_images[16][24];\n"
+    "void net_load(int32_t part) { memcpy(NET_INPUT_X, net_images[part], sizeof net_images[0]); }\n"
+    "void net_dense_forward(int32_t node, void *out, const void *in, const void *weight) {\n"
+    "    const float *x = in, *w = weight; float *y = out; int r, i, o; (void)node;\n"
+    "    for (r = 0; r < ROWS; r++) for (o = 0; o < WIDTH; o++) { float sum = 0;\n"
+    "        for (i = 0; i < WIDTH; i++) sum += x[r * WIDTH + i] * w[i * WIDTH + o];\n"
+    "        y[r * WIDTH + o] = sum; } }\n"
+    "void net_dense_backward(int32_t node, const void *dout, void *din, void *dweight, const void *in, const void *weight) {\n"
+    "    const float *x = in, *w = weight, *dy = dout; float *dx = din, *dw = dweight; int r, i, o; (void)node;\n"
+    "    for (r = 0; r < ROWS; r++) for (o = 0; o < WIDTH; o++) for (i = 0; i < WIDTH; i++) {\n"
+    "        if (dx) dx[r * WIDTH + i] += dy[r * WIDTH + o] * w[i * WIDTH + o];\n"
+    "        dw[i * WIDTH + o] += x[r * WIDTH + i] * dy[r * WIDTH + o]; } }\n"
+    "void net_square_forward(int32_t node, void *out, const void *in) {\n"
+    "    const float *x = in; float *y = out; int i; (void)node; for (i = 0; i < 24; i++) y[i] = 0.5f * x[i] * x[i]; }\n"
+    "void net_square_backward(int32_t node, const void *dout, void *din, const void *in) {\n"
+    "    const float *x = in, *dy = dout; float *dx = din; int i; (void)node; for (i = 0; i < 24; i++) dx[i] += x[i] * dy[i]; }\n"
+    "void net_momentum_update(int32_t node, const void *gradient, void *weight, void *moment) {\n"
+    "    const float *g = gradient; float *w = weight, *m = moment; int i; (void)node;\n"
+    "    for (i = 0; i < 36; i++) { m[i] = 0.9f * m[i] + g[i]; w[i] -= 0.02f * m[i]; } }\n";
+
+static void put_floats(FILE *file, const float *x, int count) {
+    int i;
+    for (i = 0; i < count; i++) fprintf(file, "%a%s", (double)x[i], i < count - 1 ? "f, " : "f");
+}
+
+// What the program prints: the weights and moments after all steps, as words.
+static void write_main(const bed *b, const char *path) {
+    FILE *file = fopen(path, "w");
+    int layer, k;
+    assert_non_null(file);
+    fputs(program_kernels, file);
+    fprintf(file, "const float net_images[16][24] = {\n");
+    for (k = 0; k < 16; k++) { fprintf(file, "{ "); put_floats(file, b->n.inputs[k], FLOATS); fprintf(file, " },\n"); }
+    fprintf(file, "};\nstatic const float begin[%d][36] = {\n", LAYERS);
+    for (layer = 0; layer < LAYERS; layer++) { fprintf(file, "{ "); put_floats(file, b->initial[layer], WEIGHTS); fprintf(file, " },\n"); }
+    fprintf(file, "};\nstatic void print(const void *words) {\n    uint32_t word; int i;\n    for (i = 0; i < 36; i++) {"
+            " memcpy(&word, (const char *)words + 4 * i, 4); printf(\"%%08x\\n\", (unsigned)word); }\n}\n"
+            "int main(void) {\n    int step;\n");
+    for (layer = 0; layer < LAYERS; layer++)
+        fprintf(file, "    memcpy(NET_STATE_N%d_o0, begin[%d], sizeof begin[0]);\n", (int)b->state_of[layer], layer);
+    fprintf(file, "    for (step = 0; step < %d; step++) net_run();\n", STEPS);
+    for (layer = 0; layer < LAYERS; layer++)
+        for (k = 0; k < 2; k++) fprintf(file, "    print(NET_STATE_N%d_o%d);\n", (int)b->state_of[layer], k);
+    fprintf(file, "    return 0;\n}\n");
+    fclose(file);
+}
+
+// A plan as a C program updates the states in its loop, in the last micro-batch, with the bits of the loop by hand.
+static void a_c_program_trains_as_by_hand(void **state) {
+    static bed b;
+    static by_hand h;
+    int parts, is_table;
+    (void)state;
+    for (parts = 1; parts <= 2; parts++)
+        for (is_table = 0; is_table < 2; is_table++) {
+            char command[600], path[200];
+            tl_graph graph;
+            tl_plan plan;
+            tl_places_desc places;
+            tl_code_desc code;
+            tl_file_sink header, source;
+            tl_sink to_header, to_source;
+            tl_result result;
+            FILE *printed;
+            int layer, k, i;
+            unsigned word;
+            open_bed(&b, TL_UPDATES_FUSED, 0, parts > 1);
+            b.ops[0].name = "x";
+            start(&b);
+            graph = *tl_find_run_graph(b.run);
+            if (tl_plan_keep_all(&b.env, &graph, 0, &plan)) fail_msg("%s", b.env.error.text);
+            plan.repeat_count = parts;
+            memset(&places, 0, sizeof places);
+            places.graph = &graph;
+            if (tl_plan_places(&b.env, &places, &plan, NULL)) fail_msg("%s", b.env.error.text);
+            memset(&code, 0, sizeof code);
+            code.name = "net";
+            code.form = is_table ? TL_CODE_TABLE : TL_CODE_CALLS;
+            assert_int_equal(system("rm -rf build/states && mkdir -p build/states"), 0);
+            if (tl_init_file_sink(&b.env, "build/states/net.h", &header, &to_header) ||
+                tl_init_file_sink(&b.env, "build/states/net.c", &source, &to_source))
+                fail_msg("%s", b.env.error.text);
+            result = tl_write_plan_code(&b.env, &graph, &plan, &code, to_header, to_source);
+            assert_int_equal(result, parts > 1 && is_table ? TL_ERROR_UNSUPPORTED : TL_OK);
+            if (tl_finish_file_sink(&b.env, &header, result) != result || tl_finish_file_sink(&b.env, &source, result) != result)
+                fail_msg("%s", b.env.error.text);
+            if (!result) {
+                snprintf(path, sizeof path, "build/states/main.c");
+                write_main(&b, path);
+                snprintf(command, sizeof command, "gcc -std=c99 -O1 -ffp-contract=off -Wall -Wextra -Werror -o build/states/net "
+                         "build/states/main.c build/states/net.c");
+                assert_int_equal(system(command), 0);
+                printed = popen("build/states/net", "r");
+                assert_non_null(printed);
+                hand_train(&b, &h, parts);
+                for (layer = 0; layer < LAYERS; layer++)
+                    for (k = 0; k < 2; k++)
+                        for (i = 0; i < WEIGHTS; i++) {
+                            uint32_t want;
+                            memcpy(&want, k ? &h.m[layer][i] : &h.w[layer][i], 4);
+                            assert_int_equal(fscanf(printed, "%x", &word), 1);
+                            assert_int_equal(word, want);
+                        }
+                assert_int_equal(pclose(printed), 0);
+            }
+            tl_free_plan(&b.env, &plan);
+            close_bed(&b);
+        }
+}
+
 // -- rehearsal --
 
 static void rehearse(fault f, tl_updates updates, int holds, const char *says) {
@@ -540,6 +656,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(clipping_sees_every_gradient),
         cmocka_unit_test(skipped_updates_add_up),
         cmocka_unit_test(other_ways_to_run_train_the_same),
+        cmocka_unit_test(a_c_program_trains_as_by_hand),
         cmocka_unit_test(rehearsal_knows_updates),
         cmocka_unit_test(what_states_cannot_do_is_refused),
         cmocka_unit_test(a_torn_pass_is_not_gone_on_with),

@@ -206,9 +206,95 @@ static void text_holds_states(void **state) {
     }
 }
 
+static const char *applied(const char *text, tl_optimizer_desc desc) {
+    static char out[4096];
+    tl_graph graph, owned;
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    assert_int_equal(tl_parse_graph(&env, text, strlen(text), &graph), TL_OK);
+    desc.graph = &graph;
+    if (tl_apply_optimizer(&env, &desc, &owned)) {
+        snprintf(out, sizeof out, "%s", env.error.text);
+    } else {
+        tl_print_graph(&owned, out, sizeof out);
+        tl_free_graph(&env, &owned);
+    }
+    tl_free_graph(&env, &graph);
+    return out;
+}
+
+// Weights become states where the updates are to be, with what an update moves as its cost.
+static void an_optimizer_is_applied_to_a_graph(void **state) {
+    static const char plain[] = "tlg 2\nbatch 4\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+        "node 1 a dense fwd=10 bwd=20 out=64 needs=in in=0 param=100 layer=3\n"
+        "node 2 b frozen_dense fwd=5 bwd=0 out=64 needs=none in=0 param=40 grad=no\n"
+        "state 3 s sgd w=8 upd=1\nnode 4 c op fwd=1 bwd=1 out=8 needs=in1 in=1,3,2\nend 5\n";
+    tl_optimizer_desc desc;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.op = "adamw";
+    desc.moment_count = 2;
+    desc.bytes_per_second = 1000000000;     // a byte a nanosecond: 7 passes over the weight
+    desc.call_cost = 3;
+    assert_string_equal(applied(plain, desc), "tlg 2\nbatch 4\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+        "state 1 a.w adamw w=100 m=100,100 upd=703 layer=3\n"
+        "node 2 a dense fwd=10 bwd=20 out=64 needs=in in=0,1.0 layer=3\n"
+        "state 3 b.w adamw w=40 frozen\n"
+        "node 4 b frozen_dense fwd=5 bwd=0 out=64 needs=none in=0,3 grad=no\n"
+        "state 5 s sgd w=8 upd=1\nnode 6 c op fwd=1 bwd=1 out=8 needs=in1 in=2,5,4\nend 7\n");
+    desc.updates = TL_UPDATES_END;
+    desc.clips = 1;
+    assert_string_equal(applied(plain, desc), "tlg 2\nbatch 4\nstate 0 a.w adamw w=100 m=100,100 upd=703 layer=3\n"
+        "state 1 b.w adamw w=40 frozen\nstate 2 s sgd w=8 upd=1\n"
+        "node 3 clip clip fwd=0 bwd=327 out=4 needs=none in=0.0,2 fixed\n"
+        "node 4 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+        "node 5 a dense fwd=10 bwd=20 out=64 needs=in in=4,0.0 layer=3\n"
+        "node 6 b frozen_dense fwd=5 bwd=0 out=64 needs=none in=4,1 grad=no\n"
+        "node 7 c op fwd=1 bwd=1 out=8 needs=in1 in=5,2,6\nend 8\n");
+    desc.keeps_weights = 1;
+    desc.clips = 0;
+    assert_non_null(strstr(applied(plain, desc), "tlg 2\nbatch 4\nstate 0 s sgd w=8 upd=1\nnode 1 x input"));
+    assert_non_null(strstr(applied(plain, desc), "param=100"));
+    desc.updates = TL_UPDATES_FUSED;
+    desc.clips = 1;
+    assert_string_equal(applied(plain, desc), "tl_apply_optimizer: clips: must be 0 or 1, and 1 with updates at the end alone");
+    desc.clips = 0;
+    desc.moment_count = 17;
+    assert_string_equal(applied(plain, desc), "tl_apply_optimizer: moment_count: must be 0 to 16");
+}
+
+// Gradients that are held are outputs of their states: of every plan of such a graph the gradient of a weight is no allocation.
+static void held_gradients_are_planned_as_outputs(void **state) {
+    tl_random random = { 4004 };
+    int i;
+    (void)state;
+    for (i = 0; i < scaled(60); i++) {
+        tl_graph graph;
+        tl_plan plan;
+        tl_lifetimes lifetimes;
+        uint64_t least;
+        int32_t k;
+        state_graph(&random, 12, 6, 10, &graph);
+        assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
+        assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
+        assert_int_equal(tl_check_graph(NULL, &graph), TL_OK);
+        if (tl_plan_keep_all(NULL, &graph, 0, &plan)) fail_msg("%s", "no plan");
+        plan.repeat_count = 3;
+        if (tl_find_lifetimes(NULL, &graph, &plan, &lifetimes)) fail_msg("%s", "not valid");
+        for (k = 0; k < lifetimes.count; k++)
+            assert_true(lifetimes.items[k].use != TL_USE_GRADIENT || !graph.nodes[lifetimes.items[k].node].state);
+        tl_free_lifetimes(NULL, &lifetimes);
+        (void)check_remat(&graph, plan.peak_bytes * 3 / 4, 1, 0, 1000000, &least);
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_holds_states),
+        cmocka_unit_test(an_optimizer_is_applied_to_a_graph),
+        cmocka_unit_test(held_gradients_are_planned_as_outputs),
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(every_planner_obeys_the_rules),
     };

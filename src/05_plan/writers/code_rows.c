@@ -111,7 +111,9 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
     case TLI_ROLE_OUT: return !backward && out;
     case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
-    case TLI_ROLE_NEEDED_OUT: return backward && out && graph->outputs[node->first_output + i].needed;
+    case TLI_ROLE_NEEDED_OUT:
+        out = out && !(tli_is_held(node) && i == node->output_count - 1);   // the gradient is dout0
+        return backward && out && graph->outputs[node->first_output + i].needed;
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
