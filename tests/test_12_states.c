@@ -488,8 +488,10 @@ static void write_main(const bed *b, const char *path) {
 static void a_c_program_trains_as_by_hand(void **state) {
     static bed b;
     static by_hand h;
+    char dir[] = "/tmp/tl_states_XXXXXX", paths[2][64], clean[64];
     int parts, is_table;
     (void)state;
+    assert_non_null(mkdtemp(dir));
     for (parts = 1; parts <= 2; parts++)
         for (is_table = 0; is_table < 2; is_table++) {
             char command[600], path[200];
@@ -515,21 +517,22 @@ static void a_c_program_trains_as_by_hand(void **state) {
             memset(&code, 0, sizeof code);
             code.name = "net";
             code.form = is_table ? TL_CODE_TABLE : TL_CODE_CALLS;
-            assert_int_equal(system("rm -rf build/states && mkdir -p build/states"), 0);
-            if (tl_init_file_sink(&b.env, "build/states/net.h", &header, &to_header) ||
-                tl_init_file_sink(&b.env, "build/states/net.c", &source, &to_source))
-                fail_msg("%s", b.env.error.text);
+            snprintf(paths[0], sizeof paths[0], "%s/net.h", dir);
+            snprintf(paths[1], sizeof paths[1], "%s/net.c", dir);
+            if (tl_init_file_sink(&b.env, paths[0], &header, &to_header)) fail_msg("%s", b.env.error.text);
+            if (tl_init_file_sink(&b.env, paths[1], &source, &to_source)) fail_msg("%s", b.env.error.text);
             result = tl_write_plan_code(&b.env, &graph, &plan, &code, to_header, to_source);
             assert_int_equal(result, parts > 1 && is_table ? TL_ERROR_UNSUPPORTED : TL_OK);
             if (tl_finish_file_sink(&b.env, &header, result) != result || tl_finish_file_sink(&b.env, &source, result) != result)
                 fail_msg("%s", b.env.error.text);
             if (!result) {
-                snprintf(path, sizeof path, "build/states/main.c");
+                snprintf(path, sizeof path, "%s/main.c", dir);
                 write_main(&b, path);
-                snprintf(command, sizeof command, "gcc -std=c99 -O1 -ffp-contract=off -Wall -Wextra -Werror -o build/states/net "
-                         "build/states/main.c build/states/net.c");
+                snprintf(command, sizeof command, "gcc -std=c99 -O1 -ffp-contract=off -Wall -Wextra -Werror -o %s/net %s/main.c %s/net.c",
+                         dir, dir, dir);
                 assert_int_equal(system(command), 0);
-                printed = popen("build/states/net", "r");
+                snprintf(command, sizeof command, "%s/net", dir);
+                printed = popen(command, "r");
                 assert_non_null(printed);
                 hand_train(&b, &h, parts);
                 for (layer = 0; layer < LAYERS; layer++)
@@ -545,6 +548,8 @@ static void a_c_program_trains_as_by_hand(void **state) {
             tl_free_plan(&b.env, &plan);
             close_bed(&b);
         }
+    snprintf(clean, sizeof clean, "rm -r %s", dir);
+    assert_int_equal(system(clean), 0);
 }
 
 // -- rehearsal --
