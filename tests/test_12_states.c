@@ -105,8 +105,8 @@ typedef struct bed {
     net        n;
     tl_env     env;
     tl_backend cpu;
-    tl_op      ops[2 * LAYERS + 2];
-    tl_tensor  reads[2 * LAYERS + 2][2];
+    tl_op      ops[2 * LAYERS + 3];     // with the node that clips
+    tl_tensor  reads[2 * LAYERS + 3][2];
     uint64_t   moment;
     float      initial[LAYERS][WEIGHTS];
     int32_t    state_of[LAYERS];

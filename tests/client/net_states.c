@@ -70,7 +70,7 @@ static void conv_backward(struct layer *l) {
                 float *din = l->in[0]->dout ? l->in[0]->dout + ((size_t)n * C + c) * H * W : NULL;
                 for (int ky = -1; ky <= 1; ky++)
                     for (int kx = -1; kx <= 1; kx++) {
-                        float k = w[(ky + 1) * 3 + kx + 1], sum = 0;
+                        float k = din ? w[(ky + 1) * 3 + kx + 1] : 0, sum = 0;
                         for (int y = ky < 0; y < H - (ky > 0); y++)
                             for (int x = kx < 0; x < W - (kx > 0); x++) {
                                 sum += d[y * W + x] * in[(y + ky) * W + x + kx];

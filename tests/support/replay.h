@@ -77,8 +77,9 @@ static inline void replay_forward(replay *r, const tl_node *node, replay_node *s
 }
 
 static inline void replay_gradient(replay *r, int32_t tensor) {
-    if (r->tensors[tensor].has_gradient || !r->graph->nodes[r->graph->outputs[tensor].node].has_grad) return;
-    if (r->graph->nodes[r->graph->outputs[tensor].node].state && r->graph->outputs[tensor].output) return;  // a moment
+    const tl_node *maker = &r->graph->nodes[r->graph->outputs[tensor].node];
+    if (r->tensors[tensor].has_gradient || !maker->has_grad) return;
+    if (maker->state == TL_STATE_HELD || (maker->state && r->graph->outputs[tensor].output)) return;  // held, or of a moment
     r->tensors[tensor].has_gradient = 1;
     r->live += r->graph->outputs[tensor].bytes;
 }
