@@ -52,6 +52,7 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
         uint64_t cost, peak;
         int k;
         state_graph(&random, 6, 2, tried % 2 * 30, &graph);
+        if (tried % 3 == 2) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
         if (brute_init(&b, &graph, 0) > 15) { tl_free_graph(NULL, &graph); continue; }
         b.states = states; b.capacity = 1 << 17;
         b.heap = heap; b.heap_capacity = 1 << 20;
@@ -166,6 +167,7 @@ static void every_planner_obeys_the_rules(void **state) {
         tl_graph graph;
         tl_plan all;
         state_graph(&random, is_large ? 60 : 12, 1 + i % 8, i % 3 * 10, &graph);
+        if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
         if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         check_replay(&graph, &all, "keep all");
         for (k = 0; k < 3; k++) {

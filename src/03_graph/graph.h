@@ -250,9 +250,8 @@ typedef struct tl_optimizer_desc {
 // other node with a backward: it runs when every gradient is complete, before the first update, finds them
 // all as its input_grads, and adds (factor - 1) times each to it.
 //
-// Errors: those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW: the cost of an
-// update;
-//          *graph is empty then.
+// Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: the cost of an
+//          update. *graph is empty then.
 // Cost:    O(nodes + inputs), and that of tl_check_graph.
 TLDEF tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc, tl_graph *graph);
 

@@ -97,13 +97,13 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
         const tl_node *n = &g->nodes[b->order[i]];
         b->between[i] = sum;
         for (k = 0; k < g->tensor_count; k++) {
-            int touched = g->outputs[k].node == b->order[i], j;
+            int touched = g->outputs[k].node == b->order[i], state = g->nodes[g->outputs[k].node].state, j;
             for (j = n->first_input; j < n->first_input + n->input_count; j++) touched |= g->inputs[j].tensor == k;
-            if (g->nodes[g->outputs[k].node].state && g->outputs[k].output) continue;      // moments have no gradient
+            if (state == TL_STATE_HELD || (state && g->outputs[k].output)) continue;       // moments have no gradient
             if (touched && !alive[k] && g->nodes[g->outputs[k].node].has_grad) { alive[k] = 1; sum += g->outputs[k].bytes; }
         }
         b->during[i] = sum;
-        for (k = n->first_output; k < n->first_output + (n->state ? 1 : n->output_count); k++) { sum -= g->outputs[k].bytes; alive[k] = 0; }
+        for (k = n->first_output; k < n->first_output + n->output_count; k++) if (alive[k]) { sum -= g->outputs[k].bytes; alive[k] = 0; }
     }
     b->between[b->order_count] = sum;
     return b->bits;

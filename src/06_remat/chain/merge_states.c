@@ -86,8 +86,8 @@ static void tli_merge_node(tli_merged *m, const tl_graph *old, int32_t id) {
     m->old_nodes[graph->node_count++] = id;
 }
 
-// Add the gradient and the update of a state to its home. 0 = the update has more scratch than there is beside
-// the gradient in the backward, or a sum does not fit.
+// Add the gradient, unless the state holds it, and the update of a state to its home. 0 = the update has more
+// scratch than there is beside the gradient in the backward.
 static int tli_merge_state(tli_merged *m, const tl_graph *old, int32_t state, tl_node *home) {
     const tl_node *from = &old->nodes[state], *into = &old->nodes[m->homes[state]];
     uint64_t beside = into->bwork_bytes;
@@ -95,7 +95,7 @@ static int tli_merge_state(tli_merged *m, const tl_graph *old, int32_t state, tl
     for (i = into->first_output; i < into->first_output + into->output_count; i++)
         beside += old->outputs[i].bytes;    // these sums fit: tl_check_graph
     home->bwd_cost += from->bwd_cost;
-    home->bwork_bytes += old->outputs[from->first_output].bytes;
+    if (!tli_is_held(from)) home->bwork_bytes += old->outputs[from->first_output].bytes;
     return from->bwork_bytes <= beside;
 }
 
