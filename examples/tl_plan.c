@@ -1126,6 +1126,12 @@ static int scale_rate(const program *p, const char *option, const char *text, ui
     return fail(CODE_INPUT, "%s %s: moves less than a byte in 10^9 units of cost", option, text);
 }
 
+static int32_t count_states(const tl_graph *graph) {
+    int32_t id, count = 0;
+    for (id = 0; id < graph->node_count; id++) count += graph->nodes[id].state != TL_STATE_NONE;
+    return count;
+}
+
 // Let the graph own its weights, and place the updates of its states.
 static int own_weights(program *p) {
     static const char *const names[] = { "sgd", "momentum", "adamw" };
@@ -1152,7 +1158,9 @@ static int own_weights(program *p) {
     if (tl_apply_optimizer(&p->env, &desc, &owned)) return fail_result(p, path_of(p));
     tl_free_graph(&p->env, &p->graph);
     p->graph = owned;
-    return CODE_OK;
+    if (count_states(&owned)) return CODE_OK;
+    return fail(CODE_INPUT, "%s: %s: no node has weights (param=), and there are no states", path_of(p),
+                p->o.optimizer ? "--optimizer" : "--updates");
 }
 
 // What keeping everything takes in the model as it was read, in f32 where --precision chooses something else: 100 %.

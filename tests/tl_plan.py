@@ -265,6 +265,44 @@ def host_copies_take_what_the_link_takes():
     assert int(lines[0].split()[3]) == sum(int(line.split()[0]) for line in lines[1:lines.index('')]), out
     return '%d plans' % len(cases)
 
+def updates_are_planned():
+    # Of 600 bytes of weights the second half's gradients are 200: a fused update frees them before the 400 of the first.
+    text = '''tlg 1
+node 0 x input fwd=0 bwd=0 out=64 needs=none in=-
+node 1 a dense fwd=10 bwd=20 out=64 needs=in in=0 param=400
+node 2 b dense fwd=10 bwd=20 out=64 needs=in in=1 param=200
+node 3 loss ce fwd=1 bwd=1 out=4 needs=in in=2
+'''
+    model = write('weights.tlg', text)
+    def keeps_all(*more):
+        got = json.loads(planned(model, *more, '--json', '-'))
+        return got['nodes'], got['keep_all_peak_bytes'], got['base_cost']
+    assert keeps_all() == (4, 64 + 64 + 64 + 64 + 4, 62)
+    for moments, name in enumerate(('sgd', 'momentum', 'adamw')):
+        owned = 64 + 600 * (1 + moments)
+        assert keeps_all('--optimizer', name) == (6, owned + 64 + 400, 62), name
+        assert keeps_all('--optimizer', name, '--updates', 'end') == (6, owned + 64 + 600, 62), name
+        timed = '--optimizer', name, '--update-rate', '1GB/s', '--cost-unit', 'ns'
+        assert keeps_all(*timed)[2] == 62 + 600 * (3 + 2 * moments), name
+        assert keeps_all(*timed, '--updates', 'end', '--clip')[::2] == (7, 62 + 600 * (6 + 2 * moments)), name
+    graph = write('states.tlg', text.replace('tlg 1', 'tlg 2').replace('in=0 param=400', 'in=0,4').replace('node 1', 'node 2')
+                  .replace('node 2 b', 'node 4 b').replace('in=1 param=200', 'in=2,3').replace('in=0,4', 'in=0,1')
+                  .replace('node 3 loss', 'node 5 loss').replace('needs=in in=2\n', 'needs=in in=4\nend 6\n')
+                  .replace('node 2 a', 'state 1 p momentum w=400 m=400\nnode 2 a').replace('node 4 b', 'state 3 q momentum w=200 m=200\nnode 4 b'))
+    for where, gradients in ('fused', 400), ('end', 600):
+        got = json.loads(planned(graph, '--updates', where, '--json', '-'))
+        assert (got['nodes'], got['keep_all_peak_bytes']) == (6, 64 + 1200 + 64 + gradients), (where, got)
+    schedule = planned(model, '--optimizer', 'adamw', '--schedule', '-').split('\n')
+    assert [line for line in schedule if line.startswith('B ')] == ['B 5', 'B 4', 'B 3', 'B 2', 'B 1'], schedule
+    refused(1, ['--optimizer lion', 'sgd, momentum or adamw'], model, '--optimizer', 'lion')
+    refused(1, ['--updates late', 'fused or end'], model, '--updates', 'late')
+    refused(1, ['--clip', '--updates end'], model, '--optimizer', 'sgd', '--clip')
+    refused(1, ['--update-rate', '--optimizer'], model, '--update-rate', '1GB/s')
+    refused(1, ['--inference'], model, '--optimizer', 'sgd', '--inference')
+    refused(1, ['--states', '--optimizer'], model, '--optimizer', 'sgd', '--states', '2', '--compile', '--budget', '9KB')
+    refused(1, ['no node has weights'], MODEL, '--optimizer', 'sgd')
+    refused(1, ['no node has weights', '--updates'], MODEL, '--updates', 'end')
+
 def long_units_of_cost_wait_no_longer():
     """A chain whose copies take a fraction of its unit of cost: the same plan, whatever the unit."""
     def chain(scale):
@@ -1415,14 +1453,14 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--seed', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
-                   '--c-code', '-o', '--states', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
+                   '--c-code', '-o', '--states', '--optimizer', '--updates', '--clip', '--update-rate', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan, a_seed_gives_another_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
-         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
