@@ -184,6 +184,84 @@ static void every_planner_obeys_the_rules(void **state) {
     }
 }
 
+// A chain of layers, each with a weight: a state in front of it, or, without states, as bytes that its backward takes beside
+// its own and as costs that it has in addition. update_work is small, so that the two are the same problem.
+static void weighted_chain(uint64_t seed, int with_states, int layers, int held, tl_graph *graph, uint64_t *pinned) {
+    char text[8192];
+    tl_random random;
+    int i, at = 0, id = 0, before;
+    random.state = seed;
+    *pinned = 0;
+    at += snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n");
+    for (i = 0; i < layers; i++) {
+        unsigned long out = 1 + (unsigned long)tl_next_random_below(&random, 40), weight = 1 + (unsigned long)tl_next_random_below(&random, 60);
+        unsigned long cost = 1 + (unsigned long)tl_next_random_below(&random, 9), work = (unsigned long)tl_next_random_below(&random, 20);
+        before = id;
+        *pinned += (held ? 3 : 2) * weight;
+        if (with_states) {
+            at += snprintf(text + at, sizeof text - (size_t)at, "state %d w%d momentum w=%lu m=%lu upd=%d%s\n", id + 1, i, weight, weight,
+                           i, held ? " hold" : "");
+            at += snprintf(text + at, sizeof text - (size_t)at, "node %d n%d dense fwd=%lu bwd=%lu out=%lu needs=in in=%d,%d bwork=%lu\n",
+                           id + 2, i, cost, 2 * cost, out, before, id + 1, work);
+            id += 2;
+        } else {
+            at += snprintf(text + at, sizeof text - (size_t)at, "node %d n%d dense fwd=%lu bwd=%lu out=%lu needs=in in=%d bwork=%lu\n",
+                           id + 1, i, cost, 2 * cost + (unsigned long)i, out, before, work + (held ? 0 : weight));
+            id += 1;
+        }
+    }
+    snprintf(text + at, sizeof text - (size_t)at, "end %d\n", id + 1);
+    if (tl_parse_graph(NULL, text, strlen(text), graph)) fail_msg("not a graph:\n%s", text);
+}
+
+// Updates are merged into the backwards of a chain without loss: costs are those of a chain that has their bytes and costs
+// in its backwards, at budgets that are lower by what is always there.
+static void chains_with_states_cost_what_merged_chains_cost(void **state) {
+    tl_random random = { 4005 };
+    int i, k, planned = 0, again = 0;
+    (void)state;
+    for (i = 0; i < scaled(200); i++) {
+        tl_graph with, without;
+        tl_plan all;
+        uint64_t pinned, seed = tl_next_random_below(&random, UINT64_C(1) << 40);
+        int layers = 3 + i % 18;
+        weighted_chain(seed, 1, layers, i % 2, &with, &pinned);
+        weighted_chain(seed, 0, layers, i % 2, &without, &pinned);
+        if (tl_plan_keep_all(NULL, &without, 0, &all)) fail_msg("%s", "no plan");
+        for (k = 0; k < 4; k++) {
+            tl_chain_plan_desc desc;
+            tl_env env;
+            tl_plan plan, merged;
+            tl_remat_report report, wanted;
+            tl_result result;
+            memset(&desc, 0, sizeof desc);
+            memset(&env, 0, sizeof env);
+            desc.live = 1;
+            desc.graph = &without;
+            desc.budget_bytes = 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2);
+            result = tl_plan_chain(&env, &desc, &merged, &wanted);
+            desc.graph = &with;
+            desc.budget_bytes += pinned;
+            if (tl_plan_chain(&env, &desc, &plan, &report) != result) fail_msg("%s\n%s", env.error.text, text_of(&with));
+            if (!result) {
+                check_replay(&with, &plan, "chain");
+                assert_int_equal(plan.cost, merged.cost);
+                assert_int_equal(plan.peak_bytes, merged.peak_bytes + pinned);
+                planned++;
+                again += plan.cost > all.cost;
+            } else {
+                assert_int_equal(report.least_budget_bytes, wanted.least_budget_bytes + pinned);
+            }
+            tl_free_plan(&env, &plan);
+            tl_free_plan(&env, &merged);
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &with);
+        tl_free_graph(NULL, &without);
+    }
+    assert_true(is_thinned() || (planned > 400 && again > 100));
+}
+
 static void text_holds_states(void **state) {
     tl_random random = { 4003 };
     int i;
@@ -297,6 +375,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(text_holds_states),
         cmocka_unit_test(an_optimizer_is_applied_to_a_graph),
         cmocka_unit_test(held_gradients_are_planned_as_outputs),
+        cmocka_unit_test(chains_with_states_cost_what_merged_chains_cost),
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(every_planner_obeys_the_rules),
     };
