@@ -22018,6 +22018,20 @@ static void tli_explain_blocks(tli_stream *s, const tl_plan *plan) {
     tli_send_count(s, banks, " bank", " banks");
 }
 
+// The bytes that states hold, all of them in the peak, too.
+static void tli_explain_states(tli_stream *s, const tl_graph *graph, const tl_report *r) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->nodes[graph->outputs[i].node].state) bytes += graph->outputs[i].bytes;
+    if (!bytes) return;
+    tli_send(s, "states: ");
+    tli_send_bytes_of(s, bytes);
+    tli_send(s, ", ");
+    tli_send_decimal(s, tli_find_share(bytes, r->peak_bytes), 2);
+    tli_send(s, " % of the peak: weights, moments, gradients that are held\n");
+}
+
 static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_plan *plan, const tl_report *r) {
     uint64_t cost = plan->cost ? plan->cost : r->cost;
     tli_send_count(s, plan->step_count, " step on ", " steps on ");
@@ -22057,6 +22071,7 @@ static void tli_explain_numbers(tli_stream *s, const tl_graph *graph, const tl_p
         tli_send_bytes_of(s, plan->base_bytes);
         tli_send(s, " beside the plan\n");
     }
+    tli_explain_states(s, graph, r);
     if (plan->entry_count) {
         tli_send_count(s, plan->entry_count, " tensor is", " tensors are");
         tli_send(s, " there from the start\n");

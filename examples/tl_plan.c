@@ -1859,6 +1859,21 @@ static void print_tensor(const program *p, FILE *out, const life *item) {
     else fprintf(out, "%s", name);
 }
 
+// What share of the peak each kind of bytes has, the largest first.
+static void print_kinds(const lives *l, const int32_t *index, int32_t count, FILE *out) {
+    uint64_t bytes[LIFE_COUNT] = { 0 };
+    const char *before = "\nBy kind: ";
+    int32_t i, largest;
+    for (i = 0; i < count; i++) bytes[l->items[index[i]].kind] += l->items[index[i]].bytes;
+    for (;; bytes[largest] = 0, before = ", ") {
+        for (largest = i = 0; i < LIFE_COUNT; i++)
+            if (bytes[i] > bytes[largest]) largest = i;
+        if (!bytes[largest]) break;
+        fprintf(out, "%s%s %.1f %%", before, life_names[largest], 100 * ratio_of(bytes[largest], l->report.peak_bytes));
+    }
+    fprintf(out, "\n");
+}
+
 // What lives at the step that reaches the peak.
 static int explain_peak(const program *p, const lives *l, FILE *out) {
     int32_t step = l->report.peak_step < 0 ? 0 : l->report.peak_step, *index, count = 0, i;
@@ -1885,6 +1900,7 @@ static int explain_peak(const program *p, const lives *l, FILE *out) {
     }
     if (count > LISTED)
         fprintf(out, "%20llu %12s  %d more\n", (ull)rest, bytes_label(rest).text, (int)count - LISTED);
+    print_kinds(l, index, count, out);
     free(index);
     return CODE_OK;
 }

@@ -11,6 +11,7 @@
 #include "support/random_graph.h"
 #include "support/brute_force.h"
 #include "support/replay.h"
+#include "support/sink_support.h"
 
 static const char *text_of(const tl_graph *graph) {
     static char text[65536];
@@ -343,6 +344,22 @@ static void an_optimizer_is_applied_to_a_graph(void **state) {
     assert_string_equal(applied(plain, desc), "tl_apply_optimizer: moment_count: must be 0 to 16");
 }
 
+static void an_explanation_says_what_states_hold(void **state) {
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=40 needs=none in=-\nstate 1 w adamw w=100 m=100,100 hold\n"
+        "node 2 y dense fwd=1 bwd=1 out=60 needs=in in=0,1\nend 3\n";
+    tl_graph graph;
+    tl_plan plan;
+    memory_sink m;
+    (void)state;
+    assert_int_equal(tl_parse_graph(NULL, text, strlen(text), &graph), TL_OK);
+    assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &plan), TL_OK);
+    assert_int_equal(tl_explain_plan(NULL, &graph, &plan, sink_of(&m, -1)), TL_OK);
+    if (!strstr(m.text, "\nstates: 400 bytes, 80.00 % of the peak: ")) fail_msg("%s", m.text);     // of 40 + 400 + 60
+    free(m.text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 // Gradients that are held are outputs of their states: of every plan of such a graph the gradient of a weight is no allocation.
 static void held_gradients_are_planned_as_outputs(void **state) {
     tl_random random = { 4004 };
@@ -374,6 +391,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_holds_states),
         cmocka_unit_test(an_optimizer_is_applied_to_a_graph),
+        cmocka_unit_test(an_explanation_says_what_states_hold),
         cmocka_unit_test(held_gradients_are_planned_as_outputs),
         cmocka_unit_test(chains_with_states_cost_what_merged_chains_cost),
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),

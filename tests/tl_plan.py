@@ -294,6 +294,8 @@ node 3 loss ce fwd=1 bwd=1 out=4 needs=in in=2
         assert (got['nodes'], got['keep_all_peak_bytes']) == (6, 64 + 1200 + 64 + gradients), (where, got)
     schedule = planned(model, '--optimizer', 'adamw', '--schedule', '-').split('\n')
     assert [line for line in schedule if line.startswith('B ')] == ['B 5', 'B 4', 'B 3', 'B 2', 'B 1'], schedule
+    out = planned(model, '--optimizer', 'adamw', '--budget', '2328', '--explain')
+    assert 'By kind: state 77.3 %, gradient 19.9 %, graph input 2.7 %\n' in out, out
     refused(1, ['--optimizer lion', 'sgd, momentum or adamw'], model, '--optimizer', 'lion')
     refused(1, ['--updates late', 'fused or end'], model, '--updates', 'late')
     refused(1, ['--clip', '--updates end'], model, '--optimizer', 'sgd', '--clip')
@@ -349,6 +351,8 @@ def an_explanation_adds_up():
         if not line.strip(): break
         total += int(line.split()[0])
     assert peak == total, out
+    shares = [float(share) for share in re.findall(r' ([0-9.]+) %', next(line for line in lines if line.startswith('By kind: ')))]
+    assert shares == sorted(shares, reverse=True) and abs(sum(shares) - 100) < 0.1 * len(shares), shares
     again = next(line for line in lines if 'run again' in line)
     made = next(line for line in lines if 'made again' in line and 'steps' in line)
     assert int(again.split()[0]) > 0 and int(made.split('of these ')[1].split()[0]) >= int(again.split()[0]), out
