@@ -379,8 +379,8 @@ static void walk_graphs(uint64_t seed, int inference, int32_t states, long round
     }
     printf("%ld graphs: %ld with forwards made again, %ld below the peak of keep all; %ld of %ld planted faults seen\n",
            rounds, recomputes, lower, seen, faults);
-    assert_true(lower * 2 > rounds);
-    if (!inference) assert_true(seen == faults && (is_thinned() || (recomputes * 3 > rounds && faults > 0)));
+    if (!is_thinned()) assert_true(lower * 2 > rounds && (inference || (recomputes * 3 > rounds && faults > 0)));
+    if (!inference) assert_int_equal(seen, faults);
     assert_int_equal(vkt_messages(&g.device.v), 0);
 }
 
