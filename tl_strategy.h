@@ -916,7 +916,7 @@ typedef struct tl_optimizer_desc {
 // that the graph has already stay as they are, at the place that desc->updates says.
 //
 //   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their
-//           origins
+//           origins; a state has that of the node whose weights it holds, and "clip" none
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
 // other node with a backward: it runs when every gradient is complete, before the first update, finds them
@@ -12326,8 +12326,10 @@ static tl_result tli_own_weights(tli_owner *o, int32_t id) {
     state.layer = node->layer + 1;
     result = node->has_grad ? tli_price_update(o, node->param_bytes, moments, &state.update_cost) : TL_OK;
     if (!result) result = tl_add_state(o->env, o->to, &state, &weight);
-    if (!result) o->weights[id] = weight.node;
-    return result;
+    if (result) return result;
+    ((tl_node *)o->to->nodes)[weight.node].origin = node->origin;
+    o->weights[id] = weight.node;
+    return TL_OK;
 }
 
 // Copy a node; one with weights reads the state that they became.
@@ -67613,7 +67615,7 @@ static tl_result tli_memory_step(tl_run *run) {
 //     pass 2                    F .. B ..   update, update, ..
 //
 // A pass that is given up between two updates leaves states of two training steps, so no pass starts before the
-// caller has put others in their place.
+// caller has written or loaded all of them; of a run from tables, none.
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
     return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
@@ -67638,6 +67640,26 @@ static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     return TLI_NO_RULE;
 }
 
+// Where a pass was given up between updates: whether all weights and moments were written since. Gradients that
+// are held are cleared.
+static int tli_are_states_written(const tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->graph->tensor_count; i++) {
+        const tl_node_output *output = &run->graph->outputs[i];
+        const tl_node *node = &run->graph->nodes[output->node];
+        if (tli_has_update(node) && output->output < node->output_count - tli_is_held(node) &&
+            !run->tensors[i].is_written)
+            return 0;
+    }
+    return 1;
+}
+
+static void tli_ask_for_states(tl_run *run) {
+    int32_t i;
+    run->updates.is_torn = 1;
+    for (i = 0; i < run->graph->tensor_count; i++) run->tensors[i].is_written = 0;
+}
+
 static tl_result tli_check_states(tl_run *run) {
     int32_t id;
     tli_zero(&run->updates, sizeof run->updates);
@@ -67653,14 +67675,17 @@ static tl_result tli_check_states(tl_run *run) {
 }
 #else
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
+static int tli_are_states_written(const tl_run *run) { return !run; }
+static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
 #endif
 
 // Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
 // zero.
 static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
-    if (run->updates.is_torn)
+    if (run->updates.is_torn && !tli_are_states_written(run))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
+    run->updates.is_torn = 0;
     run->updates.count = 0;
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
@@ -67682,7 +67707,7 @@ static void tli_end_updates(tl_run *run) {
 
 // A pass was given up.
 static void tli_abort_updates(tl_run *run) {
-    run->updates.is_torn |= run->active && run->updates.count > 0;
+    if (run->active && run->updates.count > 0) tli_ask_for_states(run);
     run->updates.is_summing = 0;
 }
 
@@ -69193,15 +69218,14 @@ static tl_result tli_write_tensor(tl_run *run, tl_tensor tensor, const void *dat
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
-    if (run->graph->nodes[tensor.node].state) run->updates.is_torn = 0;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
-    buffer->is_written = 1;
 #endif
 #ifdef TL_ONLY_TABLES
     tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
     return TL_OK;
 #else
+    buffer->is_written = 1;
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
 #endif
@@ -72471,8 +72495,8 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         buffer->state = t->state;
         buffer->codec = is_packed ? t->codec : (uint8_t)TL_CODEC_NONE;
         buffer->on_host = t->on_host;
-        run->gradients[i].state = t->has_gradient ? TLI_RESIDENT : TLI_ABSENT;
     }
+    if (s->applies) run->gradients[i].state = t->has_gradient ? TLI_RESIDENT : TLI_ABSENT;
     if (t->state != TLI_ABSENT && !is_input)
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
@@ -72614,10 +72638,24 @@ static void tli_save_pass(tli_saving *s) {
 
 // -- saving a run: both ways --
 
+// How many states were updated in the pass, and whether sums of gradients wait for an update.
+static void tli_save_updates(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t count, is_summing;
+    if (!run->updates.state_count) return;
+    count = tli_save_limited(s, s->in_pass ? (uint64_t)run->updates.count : 0, 4,
+                             (uint64_t)run->updates.state_count);
+    is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
+    if (!s->applies || s->result) return;
+    run->updates.count = (int32_t)count;
+    run->updates.is_summing = (uint8_t)is_summing;
+}
+
 static void tli_walk_run(tli_saving *s) {
     tli_save_head(s);
     tli_save_variables(s);
     tli_save_inputs(s);
+    tli_save_updates(s);
     if (s->result) return;
     if (s->in_pass) tli_save_pass(s);
     else tli_save_entry(s);
@@ -72659,6 +72697,8 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     else if (!tli_settle_run(&s))
         tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     else if (s.result) return tli_abort_pass(run, s.result);
+    else if (run->updates.is_torn)
+        tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(RUN_STATES_HALF_UPDATED));
     if (run->active && !tli_can_save_pass(run))
         tli_refuse_saving(&s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
     if (!s.result && run->active) {     // nothing is written of what will be refused
@@ -72720,6 +72760,7 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
 #endif
     s.at = 0;
     s.applies = 1;
+    run->updates.is_torn = 0;
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }

@@ -244,7 +244,7 @@ typedef struct tl_optimizer_desc {
 // that the graph has already stay as they are, at the place that desc->updates says.
 //
 //   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their
-//           origins
+//           origins; a state has that of the node whose weights it holds, and "clip" none
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
 // other node with a backward: it runs when every gradient is complete, before the first update, finds them

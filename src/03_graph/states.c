@@ -189,8 +189,10 @@ static tl_result tli_own_weights(tli_owner *o, int32_t id) {
     state.layer = node->layer + 1;
     result = node->has_grad ? tli_price_update(o, node->param_bytes, moments, &state.update_cost) : TL_OK;
     if (!result) result = tl_add_state(o->env, o->to, &state, &weight);
-    if (!result) o->weights[id] = weight.node;
-    return result;
+    if (result) return result;
+    ((tl_node *)o->to->nodes)[weight.node].origin = node->origin;
+    o->weights[id] = weight.node;
+    return TL_OK;
 }
 
 // Copy a node; one with weights reads the state that they became.

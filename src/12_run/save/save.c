@@ -585,8 +585,8 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
         buffer->state = t->state;
         buffer->codec = is_packed ? t->codec : (uint8_t)TL_CODEC_NONE;
         buffer->on_host = t->on_host;
-        run->gradients[i].state = t->has_gradient ? TLI_RESIDENT : TLI_ABSENT;
     }
+    if (s->applies) run->gradients[i].state = t->has_gradient ? TLI_RESIDENT : TLI_ABSENT;
     if (t->state != TLI_ABSENT && !is_input)
         tli_save_held(s, &buffer->device, TL_TIER_DEVICE, sim->arena.places[owner],
                       is_packed ? t->packed_bytes : bytes);
@@ -728,10 +728,24 @@ static void tli_save_pass(tli_saving *s) {
 
 // -- saving a run: both ways --
 
+// How many states were updated in the pass, and whether sums of gradients wait for an update.
+static void tli_save_updates(tli_saving *s) {
+    tl_run *run = s->run;
+    uint64_t count, is_summing;
+    if (!run->updates.state_count) return;
+    count = tli_save_limited(s, s->in_pass ? (uint64_t)run->updates.count : 0, 4,
+                             (uint64_t)run->updates.state_count);
+    is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
+    if (!s->applies || s->result) return;
+    run->updates.count = (int32_t)count;
+    run->updates.is_summing = (uint8_t)is_summing;
+}
+
 static void tli_walk_run(tli_saving *s) {
     tli_save_head(s);
     tli_save_variables(s);
     tli_save_inputs(s);
+    tli_save_updates(s);
     if (s->result) return;
     if (s->in_pass) tli_save_pass(s);
     else tli_save_entry(s);
@@ -773,6 +787,8 @@ TLI_IMPL tl_result tl_save_run(tl_run *run, tl_sink sink) {
     else if (!tli_settle_run(&s))
         tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(SAVED_STEP_OR_COPY_IS_UNDER_WAY));
     else if (s.result) return tli_abort_pass(run, s.result);
+    else if (run->updates.is_torn)
+        tli_refuse_saving(&s, TL_ERROR_INVALID_ARG, TLI_RULE(RUN_STATES_HALF_UPDATED));
     if (run->active && !tli_can_save_pass(run))
         tli_refuse_saving(&s, TL_ERROR_UNSUPPORTED, TLI_RULE(SAVED_PASS_NEEDS_A_PLAN_WITH_PLACES));
     if (!s.result && run->active) {     // nothing is written of what will be refused
@@ -834,6 +850,7 @@ TLI_IMPL tl_result tl_load_run(tl_run *run, const void *data, size_t length) {
 #endif
     s.at = 0;
     s.applies = 1;
+    run->updates.is_torn = 0;
     tli_walk_run(&s);
     return s.result ? tli_abort_pass(run, s.result) : TL_OK;
 }

@@ -130,15 +130,14 @@ static tl_result tli_write_tensor(tl_run *run, tl_tensor tensor, const void *dat
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_TENSOR),
                         TLI_RULE(TENSOR_NOT_GRAPH_INPUT));
     if (result) return result;
-    if (run->graph->nodes[tensor.node].state) run->updates.is_torn = 0;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on && run->cache.is_watched[tensor.node]) tli_forget_cache(run);
-    buffer->is_written = 1;
 #endif
 #ifdef TL_ONLY_TABLES
     tli_copy(tli_place_address(run, buffer->place), data, (size_t)bytes);
     return TL_OK;
 #else
+    buffer->is_written = 1;
     return tli_move_tensor(run, TLI_IN(WRITE_TENSOR), buffer->device.range, bytes, TL_MAP_WRITE, NULL,
                            data);
 #endif

@@ -9,7 +9,7 @@
 //     pass 2                    F .. B ..   update, update, ..
 //
 // A pass that is given up between two updates leaves states of two training steps, so no pass starts before the
-// caller has put others in their place.
+// caller has written or loaded all of them; of a run from tables, none.
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
     return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
@@ -34,6 +34,26 @@ static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     return TLI_NO_RULE;
 }
 
+// Where a pass was given up between updates: whether all weights and moments were written since. Gradients that
+// are held are cleared.
+static int tli_are_states_written(const tl_run *run) {
+    int32_t i;
+    for (i = 0; i < run->graph->tensor_count; i++) {
+        const tl_node_output *output = &run->graph->outputs[i];
+        const tl_node *node = &run->graph->nodes[output->node];
+        if (tli_has_update(node) && output->output < node->output_count - tli_is_held(node) &&
+            !run->tensors[i].is_written)
+            return 0;
+    }
+    return 1;
+}
+
+static void tli_ask_for_states(tl_run *run) {
+    int32_t i;
+    run->updates.is_torn = 1;
+    for (i = 0; i < run->graph->tensor_count; i++) run->tensors[i].is_written = 0;
+}
+
 static tl_result tli_check_states(tl_run *run) {
     int32_t id;
     tli_zero(&run->updates, sizeof run->updates);
@@ -49,14 +69,17 @@ static tl_result tli_check_states(tl_run *run) {
 }
 #else
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
+static int tli_are_states_written(const tl_run *run) { return !run; }
+static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
 #endif
 
 // Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
 // zero.
 static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
-    if (run->updates.is_torn)
+    if (run->updates.is_torn && !tli_are_states_written(run))
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
+    run->updates.is_torn = 0;
     run->updates.count = 0;
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
@@ -78,7 +101,7 @@ static void tli_end_updates(tl_run *run) {
 
 // A pass was given up.
 static void tli_abort_updates(tl_run *run) {
-    run->updates.is_torn |= run->active && run->updates.count > 0;
+    if (run->active && run->updates.count > 0) tli_ask_for_states(run);
     run->updates.is_summing = 0;
 }
 
