@@ -775,7 +775,7 @@ typedef struct tl_node_desc {
     int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
-    tl_state state;            // 0 = no state; tl_add_state sets it
+    tl_state state;                 // 0 = no state; tl_add_state sets it
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -785,7 +785,7 @@ typedef struct tl_state_desc {
     uint64_t        bytes;          // of the weight, and of its gradient
     const uint64_t *moment_bytes;   // [moment_count] what the optimizer keeps of it; read during the call only
     int32_t         moment_count;   // of a trained state
-    tl_state   kind;           // 0 = TL_STATE_TRAINED
+    tl_state        kind;           // 0 = TL_STATE_TRAINED
     uint64_t        update_cost;    // of one update
     uint64_t        update_work_bytes;  // scratch during the update
     const char     *unit;           // as in tl_node_desc
@@ -875,7 +875,8 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // Add a state at the end: a node with the weight as output 0 and its moments as the outputs behind it. Nodes
 // below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by
 // the update alone. There is a gradient of the weight where a node with a backward reads it; each such
-// backward adds to it. No forward that reads the weight runs behind its update in a pass.
+// backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
+// state holds is cleared by the run, before the first pass that adds to it.
 //
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node
@@ -5195,7 +5196,8 @@ typedef struct tl_kernel_call {
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
     int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
                                        // first as in tl_run_desc.first_micro_batch
-    uint64_t          step;            // training step
+    uint64_t          step;            // training step, from 0: of a state so many updates were made before,
+                                       // unless some were skipped (tl_skip_updates)
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
@@ -5640,7 +5642,9 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          inputs are released, and the next call runs the same training step again, from its first pass on.
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
-//          before the next call clear the gradients, and put back a copy of statistics and random state. On a
+//          before the next call clear the gradients, and put back a copy of statistics and random state. Where
+//          a state was updated before the error, calls are TL_ERROR_INVALID_ARG until all weights and moments
+//          were written (tl_write_tensor), or a save was loaded; gradients that states hold are cleared. On a
 //          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
 //          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
 //          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
@@ -5651,7 +5655,8 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 #ifndef TL_ONLY_TABLES
 // Switch the updates of states off in the passes to come (on = 1), or on again (0), between passes: so several
 // calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A
-// pass that is given up loses them. States must hold their gradients (tl_hold_gradients).
+// pass that is given up loses them. States must hold their gradients (tl_hold_gradients). Passes without
+// updates count as training steps, so an update that needs the number of updates before it counts them itself.
 //
 // Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
@@ -5772,17 +5777,18 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
-// and loss scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It
-// goes into any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots,
-// variables, formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank,
-// inference and, where its plan compresses, steps. Results that this one would not keep, or that are not
-// there, are made again; a plan with an entry of its own needs that entry. Between two passes of a training
-// step it is the number of that step and the scale of its loss as well: the next tl_start_pass goes on with
-// it, and tl_run_plan runs the passes that are left of it, from the micro-batch on that follows as many as
-// have ended. In a pass it is all that is live as well, and goes into a run of the same plan alone, with the
-// same places and in_flight: it goes on with the step that comes next. What follows is the same to the bit as
-// without. Whatever else the caller has, such as weights that are no variables of the run, and generators of
-// random numbers, is the caller's to save.
+// and loss scaler, the graph's inputs, its states (weights, moments, sums of gradients that no update has used
+// yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
+// of what changes bits, whatever its plan: graph, precision, seed, slots, variables, formats and quantizations,
+// loss_gradient_word, limits of the scaler, micro-batches, rank, inference and, where its plan compresses,
+// steps. Results that this one would not keep, or that are not there, are made again; a plan with an entry of
+// its own needs that entry. Between two passes of a training step it is the number of that step and the scale
+// of its loss as well: the next tl_start_pass goes on with it, and tl_run_plan runs the passes that are left of
+// it, from the micro-batch on that follows as many as have ended. Graphs whose states are updated elsewhere
+// (TL_UPDATES_FUSED, TL_UPDATES_END) are two graphs. In a pass it is all that is live as well, and goes into a
+// run of the same plan alone, with the same places and in_flight: it goes on with the step that comes next.
+// What follows is the same to the bit as without. Whatever else the caller has, such as weights that are
+// neither states nor variables, and generators of random numbers, is the caller's to save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
 // of graph, settings and plan, variables, tensors as they lie in memory, and 8 bytes of checksum. Tensors are
@@ -5792,11 +5798,11 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
-//          answered TL_NOT_READY; the data is of another graph, plan, seed, byte order, of other variables or
-//          settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by
-//          dynamic nodes of a hybrid run, kept from pass to pass, or without an arena; data of another version.
-//          TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load
-//          has lost the inputs then, and no pass is under way.
+//          answered TL_NOT_READY; save: a pass was given up between updates; the data is of another graph,
+//          plan, seed, byte order, of other variables or settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a
+//          pass, what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or
+//          without an arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what
+//          the sink returned; those of the backend: load has lost the inputs then, and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
@@ -7439,7 +7445,7 @@ static size_t tli_finish(tli_writer *w) {
     X(READS_STATE_AFTER_ITS_UPDATE, "reads %s of a state that was updated in this pass", "step, tensor") \
     X(STATES_TAKE_UPDATES_ALONE, "a state takes no step but its update, B", "step, node") \
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
-      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node") \
+      "repeat_count: above 1, and state %s does not hold its gradient (tl_hold_gradients)", "step, node") \
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
       "form: a table has no updates that only the last micro-batch runs: ask for calls", "")
 
@@ -7852,8 +7858,8 @@ static size_t tli_finish(tli_writer *w) {
     X(WAS_NOT_CARRIED_OUT_CALL, \
       "was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call", "step, node") \
     X(RUN_NO_PASS_IS_UNDER_WAY, "run: no pass is under way", "") \
-    X(BACKWARD_OF_NODE_KERNEL_RETURNED, "backward of node %0 (%s): the kernel returned %s", "node, result") \
-    X(FORWARD_OF_NODE_KERNEL_RETURNED, "forward of node %0 (%s): the kernel returned %s", "node, result") \
+    X(BACKWARD_OF_NODE_KERNEL_RETURNED, "backward of node %0 (%s): the kernel returned: %s", "node, result") \
+    X(FORWARD_OF_NODE_KERNEL_RETURNED, "forward of node %0 (%s): the kernel returned: %s", "node, result") \
     X(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED, \
       "step: not the compute step that was yielded last, or carried out already", "") \
     X(BACKEND_WORK_IS_UNDER_WAY_THAT_IT, "backend: work is under way that it cannot wait for", "") \
@@ -7906,7 +7912,8 @@ static size_t tli_finish(tli_writer *w) {
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0 (%s); inference, no_grad: no backward", \
+      "kernels: forward or backward missing for op %s of node %0 (%s); that of a state is its update; " \
+      "inference, no_grad: no backward", \
       "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
@@ -8137,18 +8144,20 @@ static size_t tli_finish(tli_writer *w) {
       "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
       "budget, least budget") \
     X(RUN_STATES_HOLD_NO_GRADIENTS, \
-      "graph: micro-batches need states that hold gradients (tl_hold_gradients): %1 does not", "node, node") \
+      "graph: micro-batches need gradients that states hold (TL_STATE_HELD, tl_hold_gradients): %s does not", \
+      "node") \
     X(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS, \
-      "graph: states are the same for all micro-batches under way together, which needs one slot", "slots") \
+      "graph: %s: a state is the same for all micro-batches under way together, which needs one slot", "node") \
     X(RUN_STATES_ON_ONE_RANK, \
-      "graph: states are updated within a pass, so they cannot be summed over ranks", "node") \
+      "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
-      "a pass was given up between updates: write the states, or load a save", "updates") \
-    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: updates of states run before an overflow is known", "node") \
+      "a pass was given up between updates: write all weights and moments, or load a save", "updates") \
+    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
-      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node") \
+      "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \
+      "node") \
     X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
-      "ops: op %s: a state has bytes, moments and an update (backward), and nothing else", "op") \
+      "ops: op %s: %s is not of a state, which has bytes, moments and an update (backward)", "op") \
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op")
 
 // -- errors: rules of [13] TRACE --
@@ -19876,9 +19885,12 @@ static tl_result tli_check_held(tl_env *env, tli_function function, const tl_sim
     int32_t id;
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
-        if (node->state == TL_STATE_TRAINED)
-            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function,
-                                   TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0, (uint64_t)id);
+        tli_sentence s;
+        if (node->state != TL_STATE_TRAINED) continue;
+        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT),
+                            0, (uint64_t)id);
+        tli_put_text(&s, tl_name_node(desc->graph, id));
+        return tli_end_error(env, &s, TL_ERROR_INVALID_PLAN);
     }
     return TL_OK;
 }
@@ -67666,8 +67678,12 @@ static tl_result tli_check_states(tl_run *run) {
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
         tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
-        if (why) return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
-                                        (uint64_t)id, (uint64_t)id);
+        if (why) {
+            tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
+                                             (uint64_t)id, 0);
+            tli_put_text(&s, tl_name_node(run->graph, id));
+            return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+        }
         run->updates.state_count += tli_has_update(node);
         run->updates.held_count += tli_is_held(node);
     }
@@ -75165,14 +75181,18 @@ typedef struct tli_op_list {
     const tl_node_cost *costs;   // [count] or NULL
 } tli_op_list;
 
-static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+static void tli_put_op_name(const tli_op_list *list, int32_t i, tli_sentence *s) {
     const char *name = list->ops[i].name;
     char text[64];
     tli_writer w = tli_writer_of(text, sizeof text);
-    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
     tli_put_i64(&w, i);
     tli_finish(&w);
-    tli_put_text(&s, name ? name : text);
+    tli_put_text(s, name ? name : text);
+}
+
+static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
+    tli_put_op_name(list, i, &s);
     return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -75203,15 +75223,40 @@ static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *befor
     node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
 }
 
+// What an op sets that a state does not have; NULL = nothing.
+static const char *tli_find_foreign_field(const tl_op *op) {
+    if (op->forward) return "forward";
+    if (op->inputs || op->input_count > 0) return "inputs";
+    if (op->outputs || op->output_count) return "outputs";
+    if (op->needs) return "needs";
+    if (op->saved_bytes) return "saved_bytes";
+    if (op->fwork_bytes) return "fwork_bytes";
+    if (op->swork_bytes) return "swork_bytes";
+    if (op->param_bytes) return "param_bytes";
+    if (op->fwd_cost) return "fwd_cost";
+    if (op->inplace) return "inplace";
+    if (op->no_grad) return "no_grad";
+    if (op->once) return "once";
+    if (op->keep) return "keep";
+    if (op->takes_blocks) return "takes_blocks";
+    return op->dynamic ? "dynamic" : NULL;
+}
+
+static tl_result tli_fail_state_op(const tli_op_list *list, int32_t i, const char *field) {
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function,
+                                     TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE), (uint64_t)i, 0);
+    tli_put_op_name(list, i, &s);
+    tli_put_text(&s, field);
+    return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
+}
+
 // Add op i, a state: its weight is its output, its update its backward.
 static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
     const tl_op *op = &list->ops[i];
     const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    const char *foreign = tli_find_foreign_field(op);
     tl_state_desc state;
-    if (op->forward || op->inputs || op->input_count > 0 || op->outputs || op->output_count || op->needs ||
-        (op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->param_bytes | op->fwd_cost) ||
-        (op->inplace | op->no_grad | op->once | op->keep | op->takes_blocks | op->dynamic))
-        return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE));
+    if (foreign) return tli_fail_state_op(list, i, foreign);
     tli_zero(&state, sizeof state);
     state.name = op->name;
     state.op = op->kind;

@@ -782,7 +782,7 @@ static void a_pass_with_calls_under_way_can_be_given_up(void **state) {
         } else if (end != FREED) {
             char text[64];
             int32_t node = fail_pass(&b, &s, end == OWN_KERNEL);
-            snprintf(text, sizeof text, "ward of node %d (%s): the kernel returned ", (int)node, tl_name_node(&graph, node));
+            snprintf(text, sizeof text, "ward of node %d (%s): the kernel returned: ", (int)node, tl_name_node(&graph, node));
             if (node < 0) end = ENDS;       // no other kernel was called any more
             else if (!strstr(b.env.error.text, text)) fail_msg("%s", b.env.error.text);
         }

@@ -164,7 +164,7 @@ static void operations_that_break_a_rule_are_refused(void **state) {
         "tl_init_op_run: op_count: must be > 0",
         "tl_init_op_run: kernels: they stand in the ops",
         "tl_init_op_run: ops: op 2: forward is missing",
-        "tl_init_run: kernels: forward or backward missing for op op of node 3 (n3); inference, no_grad: no backward",
+        "tl_init_run: kernels: forward or backward missing for op op of node 3 (n3); that of a state is its update; inference, no_grad: no backward",
         "tl_init_op_run: node 2 (n2): inputs: 3.0 is not made by a node above it",
         "tl_init_op_run: node 2 (n2): inputs: 2.0 is not made by a node above it",
         "tl_init_op_run: ops: op 2: input_count without inputs",

@@ -840,7 +840,7 @@ static void a_kernel_may_fail_at_every_call(void **state) {
                 if (!result) break;
                 assert_int_equal(result, TL_ERROR_KERNEL);
                 assert_int_equal(b.env.error.code, TL_ERROR_KERNEL);
-                assert_non_null(strstr(b.env.error.text, "): the kernel returned corrupt"));
+                assert_non_null(strstr(b.env.error.text, "): the kernel returned: corrupt"));
                 assert_only_inputs_are_held(&b);
                 memset(b.mixer.gradients, 0, sizeof b.mixer.gradients);
                 assert_int_equal(bed_step(&b, 0), sums[0]);
@@ -865,10 +865,10 @@ static void the_kernel_that_failed_is_named(void **state) {
     bed_must_init(&b);
     b.mixer.fail_at = 1;
     assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
-    assert_string_equal(b.env.error.text, "tl_run_plan: forward of node 2 (b): the kernel returned corrupt");
+    assert_string_equal(b.env.error.text, "tl_run_plan: forward of node 2 (b): the kernel returned: corrupt");
     b.mixer.fail_at = 2 + 6;
     assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
-    assert_string_equal(b.env.error.text, "tl_run_plan: backward of node 6 (l): the kernel returned corrupt");
+    assert_string_equal(b.env.error.text, "tl_run_plan: backward of node 6 (l): the kernel returned: corrupt");
     bed_close(&b);
     tl_free_graph(NULL, &graph);
 }
@@ -2682,7 +2682,7 @@ static void layers_that_break_a_rule_are_refused(void **state) {
     layers[2].backward = NULL;
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);
     assert_string_equal(b.env.error.text, "tl_init_run: kernels: forward or backward missing for op layer2 of node 3 (layer2); "
-                                          "inference, no_grad: no backward");
+                                          "that of a state is its update; inference, no_grad: no backward");
     layers[2].backward = mixer_backward;
     layers[1].name = layers[3].name = "twin";
     assert_int_equal(tl_init_layer_run(&b.env, &b.desc, layers, 4, 1, &b.run), TL_ERROR_INVALID_ARG);

@@ -276,7 +276,7 @@ static void kernels_users_and_memory_are_asked_for(void **state) {
     expect_refusal(&c, TL_ERROR_INVALID_ARG, "tl_init_run: kernel_count: must be >= 0, with kernels");
     c.kernel_count = 0;
     c.no_backward = 1;
-    expect_refusal(&c, TL_ERROR_INVALID_ARG, "tl_init_run: kernels: forward or backward missing for op layer of node 1 (n1); inference, no_grad: no backward");
+    expect_refusal(&c, TL_ERROR_INVALID_ARG, "tl_init_run: kernels: forward or backward missing for op layer of node 1 (n1); that of a state is its update; inference, no_grad: no backward");
     c.no_backward = 0;
     c.has_users = 1;
     c.user_count = 2;

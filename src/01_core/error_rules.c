@@ -691,7 +691,7 @@
     X(READS_STATE_AFTER_ITS_UPDATE, "reads %s of a state that was updated in this pass", "step, tensor") \
     X(STATES_TAKE_UPDATES_ALONE, "a state takes no step but its update, B", "step, node") \
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
-      "repeat_count: above 1, but state %1 does not hold its gradient", "step, node") \
+      "repeat_count: above 1, and state %s does not hold its gradient (tl_hold_gradients)", "step, node") \
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
       "form: a table has no updates that only the last micro-batch runs: ask for calls", "")
 
@@ -1104,8 +1104,8 @@
     X(WAS_NOT_CARRIED_OUT_CALL, \
       "was not carried out: call tl_run_step_kernel, or tl_finish_step after your own call", "step, node") \
     X(RUN_NO_PASS_IS_UNDER_WAY, "run: no pass is under way", "") \
-    X(BACKWARD_OF_NODE_KERNEL_RETURNED, "backward of node %0 (%s): the kernel returned %s", "node, result") \
-    X(FORWARD_OF_NODE_KERNEL_RETURNED, "forward of node %0 (%s): the kernel returned %s", "node, result") \
+    X(BACKWARD_OF_NODE_KERNEL_RETURNED, "backward of node %0 (%s): the kernel returned: %s", "node, result") \
+    X(FORWARD_OF_NODE_KERNEL_RETURNED, "forward of node %0 (%s): the kernel returned: %s", "node, result") \
     X(STEP_NOT_COMPUTE_STEP_THAT_WAS_YIELDED, \
       "step: not the compute step that was yielded last, or carried out already", "") \
     X(BACKEND_WORK_IS_UNDER_WAY_THAT_IT, "backend: work is under way that it cannot wait for", "") \
@@ -1158,7 +1158,8 @@
     X(GRAPH_OF_PRECISION_NO_MEMORY, "graph of another precision", "") \
     X(KERNELS_NONE_FOR_OP_OF_NODE, "kernels: none for op %s of node %0", "node") \
     X(KERNELS_FORWARD_OR_BACKWARD_MISSING, \
-      "kernels: forward or backward missing for op %s of node %0 (%s); inference, no_grad: no backward", \
+      "kernels: forward or backward missing for op %s of node %0 (%s); that of a state is its update; " \
+      "inference, no_grad: no backward", \
       "node") \
     X(FORMATS_TL_NO_CODECS_LEFT_CONVERSIONS, \
       "formats: TL_NO_CODECS left conversions to f16 and bf16 out, give a kernel", "node") \
@@ -1389,18 +1390,20 @@
       "%s: %0 bytes are too few for arena, base and tables of the run; the least that were found are %1", \
       "budget, least budget") \
     X(RUN_STATES_HOLD_NO_GRADIENTS, \
-      "graph: micro-batches need states that hold gradients (tl_hold_gradients): %1 does not", "node, node") \
+      "graph: micro-batches need gradients that states hold (TL_STATE_HELD, tl_hold_gradients): %s does not", \
+      "node") \
     X(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS, \
-      "graph: states are the same for all micro-batches under way together, which needs one slot", "slots") \
+      "graph: %s: a state is the same for all micro-batches under way together, which needs one slot", "node") \
     X(RUN_STATES_ON_ONE_RANK, \
-      "graph: states are updated within a pass, so they cannot be summed over ranks", "node") \
+      "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
-      "a pass was given up between updates: write the states, or load a save", "updates") \
-    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: updates of states run before an overflow is known", "node") \
+      "a pass was given up between updates: write all weights and moments, or load a save", "updates") \
+    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
-      "graph: a pass without updates needs states that hold their gradients (tl_hold_gradients)", "node") \
+      "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \
+      "node") \
     X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
-      "ops: op %s: a state has bytes, moments and an update (backward), and nothing else", "op") \
+      "ops: op %s: %s is not of a state, which has bytes, moments and an update (backward)", "op") \
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op")
 
 // -- errors: rules of [13] TRACE --

@@ -103,7 +103,7 @@ typedef struct tl_node_desc {
     int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
-    tl_state state;            // 0 = no state; tl_add_state sets it
+    tl_state state;                 // 0 = no state; tl_add_state sets it
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -113,7 +113,7 @@ typedef struct tl_state_desc {
     uint64_t        bytes;          // of the weight, and of its gradient
     const uint64_t *moment_bytes;   // [moment_count] what the optimizer keeps of it; read during the call only
     int32_t         moment_count;   // of a trained state
-    tl_state   kind;           // 0 = TL_STATE_TRAINED
+    tl_state        kind;           // 0 = TL_STATE_TRAINED
     uint64_t        update_cost;    // of one update
     uint64_t        update_work_bytes;  // scratch during the update
     const char     *unit;           // as in tl_node_desc
@@ -203,7 +203,8 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // Add a state at the end: a node with the weight as output 0 and its moments as the outputs behind it. Nodes
 // below read the weight as any tensor, and say in needs whether their backward reads it; moments are read by
 // the update alone. There is a gradient of the weight where a node with a backward reads it; each such
-// backward adds to it. No forward that reads the weight runs behind its update in a pass.
+// backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
+// state holds is cleared by the run, before the first pass that adds to it.
 //
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node

@@ -77,7 +77,8 @@ typedef struct tl_kernel_call {
     int32_t           outputs_ready;   // FORWARD_SAVE: 1 = the outputs are resident: make saved only
     int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
                                        // first as in tl_run_desc.first_micro_batch
-    uint64_t          step;            // training step
+    uint64_t          step;            // training step, from 0: of a state so many updates were made before,
+                                       // unless some were skipped (tl_skip_updates)
     uint64_t          seed;            // the same in all calls of this node in this pass
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
@@ -522,7 +523,9 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          inputs are released, and the next call runs the same training step again, from its first pass on.
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
-//          before the next call clear the gradients, and put back a copy of statistics and random state. On a
+//          before the next call clear the gradients, and put back a copy of statistics and random state. Where
+//          a state was updated before the error, calls are TL_ERROR_INVALID_ARG until all weights and moments
+//          were written (tl_write_tensor), or a save was loaded; gradients that states hold are cleared. On a
 //          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
 //          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
 //          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
@@ -533,7 +536,8 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 #ifndef TL_ONLY_TABLES
 // Switch the updates of states off in the passes to come (on = 1), or on again (0), between passes: so several
 // calls of tl_run_plan add to the gradients that the states hold, and the first that updates uses the sums. A
-// pass that is given up loses them. States must hold their gradients (tl_hold_gradients).
+// pass that is given up loses them. States must hold their gradients (tl_hold_gradients). Passes without
+// updates count as training steps, so an update that needs the number of updates before it counts them itself.
 //
 // Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
@@ -654,17 +658,18 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
-// and loss scaler, the graph's inputs, and the plan's entry or the results that are kept from pass to pass. It
-// goes into any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots,
-// variables, formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank,
-// inference and, where its plan compresses, steps. Results that this one would not keep, or that are not
-// there, are made again; a plan with an entry of its own needs that entry. Between two passes of a training
-// step it is the number of that step and the scale of its loss as well: the next tl_start_pass goes on with
-// it, and tl_run_plan runs the passes that are left of it, from the micro-batch on that follows as many as
-// have ended. In a pass it is all that is live as well, and goes into a run of the same plan alone, with the
-// same places and in_flight: it goes on with the step that comes next. What follows is the same to the bit as
-// without. Whatever else the caller has, such as weights that are no variables of the run, and generators of
-// random numbers, is the caller's to save.
+// and loss scaler, the graph's inputs, its states (weights, moments, sums of gradients that no update has used
+// yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
+// of what changes bits, whatever its plan: graph, precision, seed, slots, variables, formats and quantizations,
+// loss_gradient_word, limits of the scaler, micro-batches, rank, inference and, where its plan compresses,
+// steps. Results that this one would not keep, or that are not there, are made again; a plan with an entry of
+// its own needs that entry. Between two passes of a training step it is the number of that step and the scale
+// of its loss as well: the next tl_start_pass goes on with it, and tl_run_plan runs the passes that are left of
+// it, from the micro-batch on that follows as many as have ended. Graphs whose states are updated elsewhere
+// (TL_UPDATES_FUSED, TL_UPDATES_END) are two graphs. In a pass it is all that is live as well, and goes into a
+// run of the same plan alone, with the same places and in_flight: it goes on with the step that comes next.
+// What follows is the same to the bit as without. Whatever else the caller has, such as weights that are
+// neither states nor variables, and generators of random numbers, is the caller's to save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
 // of graph, settings and plan, variables, tensors as they lie in memory, and 8 bytes of checksum. Tensors are
@@ -674,11 +679,11 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
-//          answered TL_NOT_READY; the data is of another graph, plan, seed, byte order, of other variables or
-//          settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by
-//          dynamic nodes of a hybrid run, kept from pass to pass, or without an arena; data of another version.
-//          TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load
-//          has lost the inputs then, and no pass is under way.
+//          answered TL_NOT_READY; save: a pass was given up between updates; the data is of another graph,
+//          plan, seed, byte order, of other variables or settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a
+//          pass, what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or
+//          without an arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what
+//          the sink returned; those of the backend: load has lost the inputs then, and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);

@@ -480,9 +480,12 @@ static tl_result tli_check_held(tl_env *env, tli_function function, const tl_sim
     int32_t id;
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
-        if (node->state == TL_STATE_TRAINED)
-            return tli_fail_values(env, TL_ERROR_INVALID_PLAN, function,
-                                   TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT), 0, (uint64_t)id);
+        tli_sentence s;
+        if (node->state != TL_STATE_TRAINED) continue;
+        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT),
+                            0, (uint64_t)id);
+        tli_put_text(&s, tl_name_node(desc->graph, id));
+        return tli_end_error(env, &s, TL_ERROR_INVALID_PLAN);
     }
     return TL_OK;
 }

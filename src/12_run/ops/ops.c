@@ -22,14 +22,18 @@ typedef struct tli_op_list {
     const tl_node_cost *costs;   // [count] or NULL
 } tli_op_list;
 
-static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+static void tli_put_op_name(const tli_op_list *list, int32_t i, tli_sentence *s) {
     const char *name = list->ops[i].name;
     char text[64];
     tli_writer w = tli_writer_of(text, sizeof text);
-    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
     tli_put_i64(&w, i);
     tli_finish(&w);
-    tli_put_text(&s, name ? name : text);
+    tli_put_text(s, name ? name : text);
+}
+
+static tl_result tli_fail_op(const tli_op_list *list, int32_t i, tli_rule rule) {
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function, rule, (uint64_t)i, 0);
+    tli_put_op_name(list, i, &s);
     return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
 }
 
@@ -60,15 +64,40 @@ static void tli_describe_op(const tli_op_list *list, int32_t i, tl_tensor *befor
     node->bwd_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
 }
 
+// What an op sets that a state does not have; NULL = nothing.
+static const char *tli_find_foreign_field(const tl_op *op) {
+    if (op->forward) return "forward";
+    if (op->inputs || op->input_count > 0) return "inputs";
+    if (op->outputs || op->output_count) return "outputs";
+    if (op->needs) return "needs";
+    if (op->saved_bytes) return "saved_bytes";
+    if (op->fwork_bytes) return "fwork_bytes";
+    if (op->swork_bytes) return "swork_bytes";
+    if (op->param_bytes) return "param_bytes";
+    if (op->fwd_cost) return "fwd_cost";
+    if (op->inplace) return "inplace";
+    if (op->no_grad) return "no_grad";
+    if (op->once) return "once";
+    if (op->keep) return "keep";
+    if (op->takes_blocks) return "takes_blocks";
+    return op->dynamic ? "dynamic" : NULL;
+}
+
+static tl_result tli_fail_state_op(const tli_op_list *list, int32_t i, const char *field) {
+    tli_sentence s = tli_begin_error(list->env, TL_ERROR_INVALID_ARG, list->function,
+                                     TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE), (uint64_t)i, 0);
+    tli_put_op_name(list, i, &s);
+    tli_put_text(&s, field);
+    return tli_end_error(list->env, &s, TL_ERROR_INVALID_ARG);
+}
+
 // Add op i, a state: its weight is its output, its update its backward.
 static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rules, int32_t i, tl_graph *graph) {
     const tl_op *op = &list->ops[i];
     const tl_node_cost *cost = list->costs ? &list->costs[i] : NULL;
+    const char *foreign = tli_find_foreign_field(op);
     tl_state_desc state;
-    if (op->forward || op->inputs || op->input_count > 0 || op->outputs || op->output_count || op->needs ||
-        (op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->param_bytes | op->fwd_cost) ||
-        (op->inplace | op->no_grad | op->once | op->keep | op->takes_blocks | op->dynamic))
-        return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE));
+    if (foreign) return tli_fail_state_op(list, i, foreign);
     tli_zero(&state, sizeof state);
     state.name = op->name;
     state.op = op->kind;

@@ -60,8 +60,12 @@ static tl_result tli_check_states(tl_run *run) {
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
         tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
-        if (why) return tli_fail_values(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
-                                        (uint64_t)id, (uint64_t)id);
+        if (why) {
+            tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
+                                             (uint64_t)id, 0);
+            tli_put_text(&s, tl_name_node(run->graph, id));
+            return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+        }
         run->updates.state_count += tli_has_update(node);
         run->updates.held_count += tli_is_held(node);
     }
