@@ -5198,7 +5198,8 @@ typedef struct tl_kernel_call {
                                        // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step, from 0: of a state so many updates were made before,
                                        // unless some were skipped (tl_skip_updates)
-    uint64_t          seed;            // the same in all calls of this node in this pass
+    uint64_t          seed;            // the same in all calls of this node in this pass, by its origin: with
+                                       // states, other formats or fewer ranks as without
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
@@ -66976,8 +66977,8 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->micro_batch = run->at.event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->at.event.micro_batch * (uint64_t)graph->node_count +
-                               (uint64_t)call->node);
+                           (uint64_t)run->at.event.micro_batch << 32 |
+                               (uint32_t)(node->origin < 0 ? ~call->node : node->origin));
     out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;

@@ -1,9 +1,9 @@
 // 01_train_text.c -- train a character-level transformer within a fixed number of bytes
 //
 // You learn: how a network becomes a graph, a byte budget a plan, and a plan a training step that
-// really drops activations and really makes them again. It prints one table: what was planned, what
-// was measured, what it cost, and whether the gradients are equal to the last bit; then text that
-// the network wrote. It leaves build/memory.svg (memory over one step) and build/trace.json (open
+// really drops activations and really makes them again, and updates each weight where its gradient is
+// complete. It prints one table: what was planned, what was measured, what it cost, and whether the
+// weights are equal to the last bit; then text that the network wrote. It leaves build/memory.svg (memory over one step) and build/trace.json (open
 // it in ui.perfetto.dev). Read next: 10, the manager alone in your own loop; nn.h has the kernels,
 // training.h the graph and its plans.
 //
@@ -12,14 +12,16 @@
 //     mkdir -p build && cc -O3 -ffp-contract=off -o build/01_train_text examples/01_train_text.c -lm
 //     build/01_train_text --quick
 //
-// HOW IT WORKS   The same training runs from one seed with everything kept, and within shrinking
-// budgets by two kinds of plans, each down to the least it can do: made layer by layer, and of the
-// graph, tensor by tensor (tl_plan_remat). They take turns, a step each, so that a slow moment of
-// the machine hits all of them alike; after every turn the parameter gradients and the loss of each
-// are compared with those of the first, byte by byte. Before that a rehearsal, whose networks are
-// thrown away, measures every node: these nanoseconds become the costs of the graph, by which plans
-// are chosen and step times predicted; --estimate plans by FLOP instead, the same on every machine.
-// At last the smallest budget trains on alone, so that the sample can be read.
+// HOW IT WORKS   Weights and AdamW's moments are states of the graph (tl_apply_optimizer), so a
+// budget is all that a step has: states, gradients, activations, scratch. The same training runs
+// from one seed with everything kept, and within shrinking budgets by two kinds of plans, each
+// down to the least it can do: made layer by layer, and of the graph, tensor by tensor
+// (tl_plan_remat). They take turns, a step each, so that a slow moment of the machine hits all of
+// them alike; after every turn the weights, the moments and the loss of each are compared with
+// those of the first, byte by byte. Before that a rehearsal, whose networks are thrown away,
+// measures every node: these nanoseconds become the costs of the graph, by which plans are chosen
+// and step times predicted; --estimate plans by FLOP instead, the same on every machine. At last
+// the smallest budget trains on alone, so that the sample can be read.
 // With --precision bf16 or f16 activations are stored in 16 bits and take half the bytes, under any
 // plan, and the same training in f32 beside them shows what that costs in loss.
 //
@@ -122,10 +124,14 @@ static void add_bytes(const training_model *m, const training_node *n, tl_node_d
     desc->bwork_bytes += scratch;
 }
 
+// Weights are states of the graph: a node with weights reads them as its last input, the bias behind the weight,
+// and its backward adds to the gradient of that input. AdamW is the backward of the state.
 typedef struct net {
     const training_model *m;
-    const float *params;          // [param_count]
-    float       *grads;           // [param_count]; NULL: samples
+    float    scale;               // of the loss and its gradients
+    int      micro_batches;       // of a step
+    uint64_t taken;               // steps that changed the weights, with the one under way
+    int      overflows;           // 1 = a gradient of this step is no number: the step is skipped
 } net;
 
 static float *f32(tl_operand operand) { return (float *)operand.host; }
@@ -153,8 +159,9 @@ typedef struct args {
     int          tile_count;
 } args;
 
-static uint64_t first_of(const training_model *m, int32_t param) {
-    return param < 0 ? 0 : m->params[param].first;
+// Where the bias of a node begins among its weights.
+static size_t find_bias(const training_model *m, const training_node *n) {
+    return (size_t)(m->params[n->bias].first - m->params[n->weight].first);
 }
 
 // 1 = the call has a tensor in 16 bits.
@@ -167,14 +174,18 @@ static int is_narrow(const tl_kernel_call *call, const tl_node *node) {
 
 static args args_of(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
+    int32_t last = call->graph->nodes[call->node].input_count - 1;
     args a;
     memset(&a, 0, sizeof a);
     a.m = network->m;
-    a.n = &a.m->nodes[call->node];
-    a.weight = network->params + first_of(a.m, a.n->weight);
-    a.bias = network->params + first_of(a.m, a.n->bias);
-    a.dweight = network->grads ? network->grads + first_of(a.m, a.n->weight) : NULL;
-    a.dbias = network->grads ? network->grads + first_of(a.m, a.n->bias) : NULL;
+    a.n = training_node_of(a.m, call->node);
+    if (a.n->weight >= 0) {
+        size_t bias = find_bias(a.m, a.n);
+        a.weight = f32(call->inputs[last]);
+        a.bias = a.weight ? a.weight + bias : NULL;
+        a.dweight = f32(call->input_grads[last]);
+        a.dbias = a.dweight ? a.dweight + bias : NULL;
+    }
     a.B = (size_t)a.m->size.B;
     a.T = (size_t)a.m->size.T;
     a.C = (size_t)a.m->size.C;
@@ -396,13 +407,57 @@ static tl_result loss_forward(const tl_kernel_call *call, void *user) {
 
 static tl_result loss_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_cross_entropy_backward(f32(call->input_grads[0]), *f32(call->output_grads[0]),
-                              f32(call->inputs[0]), i32(call->inputs[1]), a.R,
+    float gradient = *f32(call->output_grads[0]) * ((const net *)user)->scale;
+    nn_cross_entropy_backward(f32(call->input_grads[0]), gradient, f32(call->inputs[0]), i32(call->inputs[1]), a.R,
                               (size_t)a.n->in_width);
     return TL_OK;
 }
 
-enum { KERNEL_COUNT = TRAINING_OP_COUNT - 1, ALIGNMENT = 8 };  // as malloc aligns: no byte beside the arena
+// A node that reads all weights below the states: its backward has all gradients before the first update. Gradients
+// in 16 bits are those of a loss that was multiplied, and here they are divided; one that is no number shows.
+static tl_result clip_forward(const tl_kernel_call *call, void *user) {
+    (void)user;
+    *f32(call->outputs[0]) = 0.0f;
+    return TL_OK;
+}
+
+static tl_result clip_backward(const tl_kernel_call *call, void *user) {
+    net *network = (net *)user;
+    float inverse = 1.0f / network->scale;
+    int32_t i;
+    size_t k;
+    if (call->micro_batch + 1 < network->micro_batches) return TL_OK;  // these are not yet all
+    for (i = 0; i < call->graph->nodes[call->node].input_count; i++) {
+        float *grads = f32(call->input_grads[i]);
+        size_t count = (size_t)(call->input_grads[i].range.bytes / sizeof *grads);
+        network->overflows |= tl_has_overflow(grads, count);
+        for (k = 0; k < count; k++) grads[k] *= inverse;
+    }
+    return TL_OK;
+}
+
+// The outputs of a state: the weights, then both moments.
+static tl_result adamw_update(const tl_kernel_call *call, void *user) {
+    const net *network = (const net *)user;
+    const training_model *m = network->m;
+    const training_node *n = training_node_of(m, call->node);
+    int32_t params[2], i;
+    nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
+    if (network->overflows) return TL_OK;
+    params[0] = n->weight;
+    params[1] = n->bias;
+    adamw.rate = training_rate(network->taken - 1);
+    for (i = 0; i < 2; i++) {
+        const training_param *p = &m->params[params[i]];
+        size_t first = i ? find_bias(m, n) : 0;
+        adamw.weight_decay = p->decays ? 0.05f : 0.0f;
+        nn_adamw_update(f32(call->outputs[0]) + first, f32(call->outputs[1]) + first, f32(call->outputs[2]) + first,
+                        f32(call->output_grads[0]) + first, (size_t)p->count, network->taken, &adamw);
+    }
+    return TL_OK;
+}
+
+enum { KERNEL_COUNT = TRAINING_OP_COUNT + 1, ALIGNMENT = 8 };  // as malloc aligns: no byte beside the arena
 
 // All kernels, with this net behind them.
 static void set_kernels(tl_kernel *kernels, net *user) {
@@ -415,23 +470,30 @@ static void set_kernels(tl_kernel *kernels, net *user) {
         dropout_backward, add_backward, loss_backward
     };
     int i;
-    for (i = 0; i < KERNEL_COUNT; i++) {
+    memset(kernels, 0, KERNEL_COUNT * sizeof *kernels);
+    for (i = 0; i < TRAINING_OP_COUNT - 1; i++) {
         kernels[i].op = training_op_names[i + 1];
         kernels[i].forward = forwards[i + 1];
-        kernels[i].backward = user->grads ? backwards[i + 1] : NULL;
-        kernels[i].user = user;
+        kernels[i].backward = user->m->trains ? backwards[i + 1] : NULL;
     }
+    kernels[i].op = "adamw";
+    kernels[i++].backward = adamw_update;
+    kernels[i].op = "clip";
+    kernels[i].forward = clip_forward;
+    kernels[i].backward = clip_backward;
+    for (i = 0; i < KERNEL_COUNT; i++) kernels[i].user = user;
 }
 
 // -- options, as the sections below see them --
 
 typedef struct options {
-    const char *text, *load, *save, *out, *budget, *plan, *precision;  // NULL = not given
+    const char *text, *load, *save, *out, *budget, *plan, *precision, *updates;  // NULL = not given
     uint64_t    layers, width, context, batch, micro_batches, seed;
     uint64_t    steps, seconds, sample;
     uint64_t    loss_scale;       // what it starts with; 0 = as tl_default_loss_scaler
     int         given_size, given_seed, given_steps, given_seconds, checked, estimates;
     tl_format   format;           // of --precision
+    tl_updates  when;             // of --updates
     int         kinds[TRAINING_KIND_COUNT];  // 1 = the table has plans of this kind
 } options;
 
@@ -562,8 +624,6 @@ typedef struct training {
     const training_text *t;
     const options *o;
     net      network;
-    float   *floats;              // [4][param_count]: parameters, both states of AdamW, gradients
-    float   *grads;               // [param_count]
     uint64_t seed, step;          // step = training steps done
     tl_plan  plan;                // owned
     tl_env   memory;              // of the backend: an arena, touched once, never given back
@@ -571,15 +631,14 @@ typedef struct training {
     tl_backend backend;
     tl_run  *run;
     tl_run_report report;         // of the last step
-    int      is_scaled;           // 1 = the loss is multiplied, by what the scaler says
-    tl_loss_scaler scaler;
+    tl_loss_scaler scaler;        // where the model clips: what the loss is multiplied by
     float    loss;                // of the last step
     float    loss_sum;            // of the micro-batches so far
     int32_t *window;              // [2][B T] tokens and targets of a micro-batch
     uint64_t step_ns;             // of the last step: load, forward, backward, optimizer
     uint64_t wall_ns;             // the same by the other clock, and of it
     uint64_t compute_ns;          // forward and backward steps
-    uint64_t *node_ns;            // [node_count][2] of the last step; NULL = not wanted
+    uint64_t *node_ns;            // [COST_SLOTS] of the last step; NULL = not wanted
     uint64_t *live;               // [step_count] device bytes of the last pass
     double   *ends;               // [step_count] its times in ms
     uint64_t start_ns;            // of the last pass
@@ -587,16 +646,45 @@ typedef struct training {
 
     // what the table says about it
     char     label[16];
-    uint64_t budget;              // for activations; 0 = keep all
+    uint64_t budget;              // for the whole step; 0 = keep all
     double   gap_ratio;           // no plan costs less than cost / (1 + this); < 0 = not known
     int      is_drawn;            // 1 = the picture shows it
     double   predicted_ratio, measured_ratio;
-    int      equal;               // 1 = so far all gradients and losses are those of keep all
+    int      equal;               // 1 = so far all weights, moments and losses are those of keep all
     uint64_t fastest_ns;          // its memory is what the picture shows
     uint64_t *fastest_live;
     double   *fastest_ends;
     uint64_t *rounds_ns;          // [steps]
 } training;
+
+// Where the costs of a step are: forward and backward of each plain node, then all updates, then the rest.
+static size_t count_cost_slots(const training_model *m) { return 2 * (size_t)m->node_count + 2; }
+static size_t update_slot(const training_model *m) { return 2 * (size_t)m->node_count; }
+
+static size_t find_cost_slot(const training_model *m, int32_t id, int backward) {
+    const tl_node *node = &m->graph.nodes[id];
+    if (node->state || node->origin < 0) return update_slot(m);
+    return 2 * (size_t)node->origin + (size_t)backward;
+}
+
+// Read weights and moments of all states, or write them: [3][param_count], weights, then both moments.
+static tl_result move_states(const training_model *m, tl_run *run, float *floats, int writes) {
+    tl_result result = TL_OK;
+    int32_t id;
+    for (id = 0; id < m->graph.node_count && !result; id++) {
+        const tl_node *node = &m->graph.nodes[id];
+        tl_tensor tensor = { 0, 0 };
+        if (!node->state) continue;
+        tensor.node = id;
+        for (; tensor.output < node->output_count && tensor.output < 3 && !result; tensor.output++) {
+            float *at = floats + (uint64_t)tensor.output * m->param_count +
+                        m->params[training_node_of(m, id)->weight].first;
+            uint64_t bytes = m->graph.outputs[node->first_output + tensor.output].bytes;
+            result = writes ? tl_write_tensor(run, tensor, at, bytes) : tl_read_tensor(run, tensor, at, bytes);
+        }
+    }
+    return result;
+}
 
 // Write the windows of a micro-batch.
 static tl_result load_batch(tl_run *run, int32_t micro_batch, void *user) {
@@ -623,7 +711,7 @@ static void observe(const tl_run_event *event, void *user) {
     }
     if (forward || backward) t->compute_ns += event->end_ns - event->start_ns;
     if (t->node_ns && (backward || (forward && !event->recompute)))
-        t->node_ns[2 * event->step.node + backward] += event->end_ns - event->start_ns;
+        t->node_ns[find_cost_slot(t->m, event->step.node, backward)] += event->end_ns - event->start_ns;
     if (t->trace) tl_record_event(event, t->trace);
 }
 
@@ -632,7 +720,6 @@ static void free_training(tl_env *env, training *t) {
     tl_free_cpu_backend(&t->memory, &t->backend);
     tl_free_plan(env, &t->plan);
     free(t->arena);
-    free(t->floats);
     free(t->window);
     free(t->live);
     free(t->ends);
@@ -642,32 +729,32 @@ static void free_training(tl_env *env, training *t) {
     memset(t, 0, sizeof *t);
 }
 
-static void init_floats(training *t, const weights *w) {
-    if (w->bytes) {
-        get_floats(t->floats, w->floats, 3 * t->m->param_count);
-        t->step = w->steps;
-    } else {
-        training_fill_params(t->m, t->seed, t->floats);
-    }
+// What the states begin with: the file's, or weights from the seed and moments of zero.
+static tl_result init_states(training *t, const weights *w) {
+    float *floats = (float *)calloc(3 * (size_t)t->m->param_count, sizeof *floats);
+    tl_result result = floats ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (floats && w->bytes) get_floats(floats, w->floats, 3 * t->m->param_count);
+    else if (floats) training_fill_params(t->m, t->seed, floats);
+    if (!result) result = move_states(t->m, t->run, floats, 1);
+    free(floats);
+    return result;
 }
 
 static tl_result init_arrays(training *t) {
     const training_model *m = t->m;
-    size_t count = (size_t)m->param_count, steps = (size_t)t->plan.step_count;
-    t->floats = (float *)calloc(4 * count, sizeof *t->floats);
+    size_t steps = (size_t)t->plan.step_count;
     t->window = (int32_t *)calloc((size_t)(2 * m->size.B * m->size.T), sizeof *t->window);
     t->live = (uint64_t *)calloc(steps, sizeof *t->live);
     t->ends = (double *)calloc(steps, sizeof *t->ends);
     t->fastest_live = (uint64_t *)calloc(steps, sizeof *t->fastest_live);
     t->fastest_ends = (double *)calloc(steps, sizeof *t->fastest_ends);
     t->rounds_ns = (uint64_t *)calloc((size_t)t->o->steps, sizeof *t->rounds_ns);
-    if (!t->floats || !t->window || !t->live || !t->ends || !t->fastest_live || !t->fastest_ends ||
+    if (!t->window || !t->live || !t->ends || !t->fastest_live || !t->fastest_ends ||
         !t->rounds_ns)
         return TL_ERROR_NO_MEMORY;
-    t->grads = t->floats + 3 * count;
     t->network.m = m;
-    t->network.params = t->floats;
-    t->network.grads = t->grads;
+    t->network.scale = 1.0f;
+    t->network.micro_batches = (int)t->o->micro_batches;
     return TL_OK;
 }
 
@@ -681,17 +768,14 @@ static tl_result init_memory(training *t) {
     return t->arena ? tl_init_arena(&t->memory, t->arena, bytes) : TL_ERROR_NO_MEMORY;
 }
 
-// Gradients in f16 need a scale: what is below 2^-24 is lost. bf16 has the range of f32.
 static void init_scaler(training *t) {
-    t->is_scaled = t->m->format != TL_FORMAT_F32 &&
-                   (t->m->format == TL_FORMAT_F16 || t->o->loss_scale > 0);
     t->scaler.scale = (float)t->o->loss_scale;
     if (t->o->loss_scale > (uint64_t)1 << 24) t->scaler.most = (float)t->o->loss_scale;
+    t->scaler = tl_default_loss_scaler(&t->scaler);
 }
 
 // Begin a training from the seed, or from weights, by a plan, which belongs to the training then.
-// The backend has room for the weights and the budget, and not one byte more. On error free_training is
-// still due.
+// The backend has room for the budget, and not one byte more. On error free_training is still due.
 static tl_result init_training(tl_env *env, training *t, const training_model *m,
                                const training_text *txt, const options *o, const weights *w,
                                tl_plan *plan, uint64_t budget) {
@@ -713,9 +797,9 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     init_scaler(t);
     result = init_arrays(t);
     if (result) return result;
-    init_floats(t, w);
+    t->step = w->bytes ? w->steps : 0;
     result = init_memory(t);
-    cpu.capacity_bytes[TL_TIER_DEVICE] = budget ? budget + training_base_bytes(m) : 0;  // 0 = no limit
+    cpu.capacity_bytes[TL_TIER_DEVICE] = budget;  // 0 = no limit
     cpu.alignment_bytes = m->alignment_bytes;
     cpu.now_ns = node_clock_ns;
     cpu.checked = o->checked;
@@ -728,8 +812,7 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     desc.kernel_count = KERNEL_COUNT;
     desc.plan = &t->plan;
     desc.repeat_count = (int32_t)o->micro_batches;
-    desc.base_bytes = training_base_bytes(m);
-    desc.budget_bytes = budget ? budget + desc.base_bytes : 0;
+    desc.budget_bytes = budget;
     desc.load = load_batch;
     desc.load_user = t;
     desc.observe = observe;
@@ -742,30 +825,19 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
         desc.formats = m->formats;
         desc.kernel_precisions = 1u << TL_PRECISION_MIXED;
     }
-    if (t->is_scaled) desc.loss_scaler = &t->scaler;
-    return tl_init_run(env, &desc, &t->run);
+    result = tl_init_run(env, &desc, &t->run);
+    return result ? result : init_states(t, w);
 }
 
-// Divide the gradients by the scale of the loss; 0 = there was an overflow, the step is skipped.
-static int unscale_gradients(training *t) {
-    size_t i, count = (size_t)t->m->param_count;
-    float inverse = 1.0f / t->scaler.scale;
-    if (!tl_next_loss_scale(&t->scaler, tl_has_overflow(t->grads, count))) return 0;
-    for (i = 0; i < count; i++) t->grads[i] *= inverse;
-    return 1;
-}
-
-// A step that is skipped leaves weights and optimizer as they are; its batch is lost.
+// A step that is skipped leaves weights and moments as they are; its batch is lost.
 static tl_result train_step(training *t) {
     const training_model *m = t->m;
     uint64_t start = now_ns(NULL), wall = training_wall_ns();
     tl_tensor loss = { 0, 0 };
-    nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
-    uint64_t taken;               // steps that changed the weights
-    int32_t i;
-    int is_taken;
     tl_result result;
-    memset(t->grads, 0, (size_t)m->param_count * sizeof *t->grads);
+    t->network.taken = t->step + 1 - t->scaler.skipped_count;
+    t->network.overflows = 0;
+    if (m->clips) t->network.scale = t->scaler.scale;
     t->loss_sum = 0.0f;
     t->compute_ns = 0;
     result = tl_run_plan(t->run);
@@ -775,16 +847,7 @@ static tl_result train_step(training *t) {
     if (result) return result;
     t->loss = (t->loss_sum + t->loss) / (float)t->o->micro_batches;
     t->step++;
-    is_taken = !t->is_scaled || unscale_gradients(t);
-    taken = t->step - t->scaler.skipped_count;
-    adamw.rate = training_rate(taken - 1);
-    for (i = 0; i < m->param_kinds && is_taken; i++) {
-        const training_param *p = &m->params[i];
-        float *param = t->floats + p->first;
-        adamw.weight_decay = p->decays ? 0.05f : 0.0f;
-        nn_adamw_update(param, param + m->param_count, param + 2 * m->param_count,
-                        t->grads + p->first, (size_t)p->count, taken, &adamw);
-    }
+    if (m->clips) (void)tl_next_loss_scale(&t->scaler, t->network.overflows);
     t->wall_ns = training_wall_ns() - wall;
     t->step_ns = now_ns(NULL) - start;
     return TL_OK;
@@ -795,13 +858,13 @@ static tl_result train_step(training *t) {
 enum { REHEARSAL_MAX = 2, REHEARSAL_STEPS = 62, WARM_STEPS = 2 };
 
 // Train a few steps by each plan, in turns, and throw the networks away. The plans are used up.
-// times: [count][2 node_count + 1] overwritten with the ns of each node's forward and backward in
-// a step, and at last of all that a step takes besides them. What disturbs a step can only add to
+// times: [count][cost slots] overwritten with the ns of each node's forward and backward in a step, of all
+// updates, and at last of all that a step takes besides them. What disturbs a step can only add to
 // it, and may last as long as the rehearsal: the lower quartile is steadier than the median.
 static tl_result rehearse(tl_env *env, const training_model *m, const training_text *txt,
                           const options *o, const weights *w, tl_plan *plans, int count,
                           uint64_t *times) {
-    size_t slots = 2 * (size_t)m->graph.node_count + 1, i, steps = 0;
+    size_t slots = count_cost_slots(m), i, steps = 0;
     uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, 8);
     uint64_t column[REHEARSAL_STEPS];
     training t[REHEARSAL_MAX];
@@ -844,7 +907,8 @@ typedef struct program {
     training_model wide;          // of --precision f16 and bf16: the same network in f32
     training plain;               // which trains beside the rows, keeping everything
     tl_plan  keep_all;            // with measured costs: what ratios refer to
-    uint64_t *node_ns;            // [node_count][2] measured: the costs of the graph
+    uint64_t *node_ns;            // [cost slots] measured: the costs of the graph
+    float   *states[2];           // [3][param_count] of the first row after a step, of another
     uint64_t outside_ns;          // of a step, beside the nodes
     uint64_t keep_all_ns;         // of a step that keeps everything; 0 = not measured
     training rows[ROW_MAX];       // the first one keeps everything, but with --budget
@@ -881,7 +945,9 @@ static int train_rounds(program *p) {
             }
             keep_fastest(t);
             t->rounds_ns[p->rounds] = t->step_ns;
-            if (memcmp(t->grads, first->grads, (size_t)p->m.param_count * sizeof(float)) != 0 ||
+            result = move_states(&p->m, t->run, p->states[k > 0], 0);
+            if (result) return training_fail_result(&p->env, t->label, result);
+            if (memcmp(p->states[k > 0], p->states[0], 3 * (size_t)p->m.param_count * sizeof(float)) != 0 ||
                 bits_of(t->loss) != bits_of(first->loss))
                 t->equal = 0;
         }
@@ -947,20 +1013,20 @@ static void print_precision(const program *p) {
            tl_name_format(p->m.format), (double)loss, (double)plain,
            100.0 * ((double)loss / (double)plain - 1.0), (unsigned long long)bytes,
            (unsigned long long)wide, (double)bytes / (double)wide, (unsigned long long)steps);
-    if (narrow->is_scaled)
+    if (p->m.clips)
         printf(";\nloss scale %.0f after %llu of %llu steps skipped for an overflow",
                (double)narrow->scaler.scale, (unsigned long long)narrow->scaler.skipped_count,
                (unsigned long long)p->rounds);
     printf("\n");
 }
 
-// Returns what the rows say: 0, or 3 where a gradient or a peak is not as it must be.
+// Returns what the rows say: 0, or 3 where a weight or a peak is not as it must be.
 static int print_table(program *p) {
     int32_t k, gaps = 0;
     int code = TRAINING_OK;
     if (!p->rounds) return TRAINING_OK;
-    printf("\nactivations of one step, in bytes                               forwards   step time /"
-           " keep all          gradients\n");
+    printf("\nall bytes of one step                                           forwards   step time /"
+           " keep all            weights\n");
     printf("row             budget  planned peak  measured peak    taken  made again  measured  predicted"
            "    loss  equal%s\n", p->o.precision ? "  precision  skipped" : "");
     for (k = p->plain_losses ? -1 : 0; k < p->row_count; k++) {
@@ -974,7 +1040,7 @@ static int print_table(program *p) {
     }
     printf("%llu steps each%s; taken: by the backend from the system, in one block, at the start;\n"
            "times: processor time, medians; loss: mean of the last %d steps;\n"
-           "equal: every parameter gradient and loss of every step, bit for bit\n",
+           "equal: every weight, moment and loss after every step, bit for bit\n",
            (unsigned long long)p->rounds, training_interrupted ? " (interrupted)" : "",
            (int)count_losses(p));
     for (k = 0; k < p->row_count; k++) training_print_gap(p->rows[k].gap_ratio, &gaps);
@@ -1011,7 +1077,7 @@ static int write_pictures(program *p) {
         pictures.count++;
     }
     pictures.curves = curves;
-    pictures.style.title = "Activations over one training step, measured";
+    pictures.style.title = "Memory over one training step, measured";
     pictures.style.time_label = "ms";
     pictures.style.lines = lines;
     pictures.style.line_count = pictures.count < 8 ? pictures.count : 8;
@@ -1056,7 +1122,8 @@ typedef struct sampler {
     float     *logits;            // [T][V]
 } sampler;
 
-static tl_result init_sampler(program *p, sampler *s, const float *params) {
+// floats: [3][param_count], of which the weights are taken.
+static tl_result init_sampler(program *p, sampler *s, float *floats) {
     tl_kernel kernels[KERNEL_COUNT];
     tl_cpu_backend_desc cpu;
     tl_run_desc desc;
@@ -1067,9 +1134,9 @@ static tl_result init_sampler(program *p, sampler *s, const float *params) {
     s->m.size = p->m.size;
     s->m.size.B = 1;
     s->m.add_bytes = add_bytes;
+    s->m.owns_weights = 1;
     result = training_build_model(&p->env, &s->m);
     s->network.m = &s->m;
-    s->network.params = params;
     s->window = (int32_t *)calloc((size_t)s->m.size.T, sizeof *s->window);
     s->logits = (float *)calloc((size_t)(s->m.size.T * s->m.size.V), sizeof *s->logits);
     if (!result && (!s->window || !s->logits)) result = TL_ERROR_NO_MEMORY;
@@ -1081,7 +1148,8 @@ static tl_result init_sampler(program *p, sampler *s, const float *params) {
     desc.kernels = kernels;
     desc.kernel_count = KERNEL_COUNT;
     desc.plan = &s->plan;
-    return result ? result : tl_init_run(&p->env, &desc, &s->run);
+    if (!result) result = tl_init_run(&p->env, &desc, &s->run);
+    return result ? result : move_states(&s->m, s->run, floats, 1);
 }
 
 static void free_sampler(program *p, sampler *s) {
@@ -1142,7 +1210,7 @@ static int print_sample(program *p) {
     tl_result result;
     if (!p->o.sample) return TRAINING_OK;
     printf("\nwhat the network writes now:\n\n");
-    result = init_sampler(p, &s, p->rows[p->row_count - 1].floats);
+    result = init_sampler(p, &s, p->states[0]);
     if (!result) result = sample_text(p, &s, p->o.sample);
     free_sampler(p, &s);
     return result ? training_fail_result(&p->env, "sample", result) : TRAINING_OK;
@@ -1154,8 +1222,10 @@ static const char *const usage =
     "01_train_text: train a character-level transformer within a fixed number of bytes\n"
     "\n"
     "  --text FILE        train on this text (examples/training_text.txt)\n"
-    "  --budget BYTES     one run within so many bytes, weights and optimizer included: 12MiB,\n"
-    "                     640KiB, 1000000; or 40%: the base and 40 % of what keep all adds to it\n"
+    "  --budget BYTES     one run within so many bytes, weights, gradients and AdamW included: 12MiB,\n"
+    "                     640KiB, 1000000; or 60%: of what a step takes that keeps everything\n"
+    "  --updates WHEN     fused: weights as soon as their gradient is complete, which is freed; end: when\n"
+    "                     all are (fused; end where there is a loss scale)\n"
     "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
     "                     of a --budget the graph, unless this says layers\n"
     "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
@@ -1178,7 +1248,7 @@ static const char *const usage =
     "  --help             this list\n"
     "\n"
     "exit code: 0 ok, 1 bad input or a file that could not be written, 2 the budget is below the\n"
-    "least possible, 3 measured differs from planned or gradients are not equal\n";
+    "least possible, 3 measured differs from planned or weights are not equal\n";
 
 static int read_options(options *o, int count, char **argv, int *done) {
     const training_option table[] = {
@@ -1193,6 +1263,7 @@ static int read_options(options *o, int count, char **argv, int *done) {
         { "--sample", 0, 1000000, &o->sample, NULL, NULL },
         { "--loss-scale", 1, (uint64_t)1 << 40, &o->loss_scale, NULL, NULL },
         { "--precision", 0, 0, NULL, &o->precision, NULL },
+        { "--updates", 0, 0, NULL, &o->updates, NULL },
         { "--text", 0, 0, NULL, &o->text, NULL },
         { "--load", 0, 0, NULL, &o->load, NULL },
         { "--save", 0, 0, NULL, &o->save, NULL },
@@ -1230,6 +1301,21 @@ static int parse_precision(options *o) {
     return TRAINING_OK;
 }
 
+// Gradients in f16 need a scale: what is below 2^-24 is lost. bf16 has the range of f32. Where there is one, no
+// weight changes before all gradients were seen.
+static int has_loss_scale(const options *o) {
+    return o->format == TL_FORMAT_F16 || (o->format == TL_FORMAT_BF16 && o->loss_scale > 0);
+}
+
+static int parse_updates(options *o) {
+    o->when = has_loss_scale(o) ? TL_UPDATES_END : TL_UPDATES_FUSED;
+    if (o->updates && !tl_parse_updates(o->updates, &o->when))
+        return training_fail(TRAINING_INPUT, "--updates %s: must be fused or end", o->updates);
+    if (has_loss_scale(o) && o->when == TL_UPDATES_FUSED)
+        return training_fail(TRAINING_INPUT, "--updates fused: with a loss scale an overflow shows at the end");
+    return TRAINING_OK;
+}
+
 // *done is 1 after --help.
 static int parse_options(options *o, int count, char **argv, int *done) {
     int code;
@@ -1238,14 +1324,14 @@ static int parse_options(options *o, int count, char **argv, int *done) {
     if (code || *done) return code;
     code = training_parse_plan(o->plan, o->kinds);
     if (!code) code = parse_precision(o);
+    if (!code) code = parse_updates(o);
     if (!code) code = training_check_multiple("--width", o->width, TRAINING_HEAD);
     if (code) return code;
     if (o->given_steps && !o->given_seconds) o->seconds = 0;
     return TRAINING_OK;
 }
 
-// Bytes for activations of --budget: what is left of it beside the base; 0 with code 0 cannot be.
-static int parse_budget(const char *value, uint64_t base, uint64_t keep_all, uint64_t *bytes) {
+static int parse_budget(const char *value, uint64_t keep_all, uint64_t *bytes) {
     static const char *const units[] = { "", "B", "KiB", "MiB", "GiB", "%" };
     static const double factors[] = { 1.0, 1.0, 1024.0, 1048576.0, 1073741824.0, 0.0 };
     char *end;
@@ -1255,13 +1341,13 @@ static int parse_budget(const char *value, uint64_t base, uint64_t keep_all, uin
     for (i = 0; i < 6; i++) {
         double total;
         if (end == value || strcmp(end, units[i]) != 0) continue;
-        total = i == 5 ? (double)base + number / 100.0 * (double)keep_all : number * factors[i];
+        total = i == 5 ? number / 100.0 * (double)keep_all : number * factors[i];
         if (!(total > 0.0 && total < 1e15)) break;
-        *bytes = (uint64_t)total > base ? (uint64_t)total - base : 0;
+        *bytes = (uint64_t)total;
         return TRAINING_OK;
     }
     return training_fail(TRAINING_INPUT,
-                         "--budget %s: must be bytes like 12MiB, 640KiB or 1000000, or 40%%",
+                         "--budget %s: must be bytes like 12MiB, 640KiB or 1000000, or 60%%",
                          value);
 }
 
@@ -1288,6 +1374,13 @@ static int adopt_weights(program *p) {
     return TRAINING_OK;
 }
 
+// Bytes a second that updates move: of a float the gradient, its weight and two moments are read, and all but the
+// gradient written; the clip reads two floats more and writes one.
+static uint64_t find_update_rate(const training_model *m, uint64_t ns) {
+    double bytes = (m->clips ? 40.0 : 28.0) * (double)m->param_count;
+    return ns ? (uint64_t)(bytes * 1e9 / (double)ns) : 0;
+}
+
 // Measure the nodes and build the graph again with what they take.
 //
 // Two networks rehearse: the first keeps everything, the last one little. The same kernel is
@@ -1295,7 +1388,7 @@ static int adopt_weights(program *p) {
 // its nanoseconds are the costs by which plans are made, while those of the first make up the step
 // that all ratios refer to. Under --budget there is only the second.
 static int prepare_costs(program *p, tl_plan *plans, int count) {
-    size_t slots = 2 * (size_t)p->m.graph.node_count + 1, i;
+    size_t slots = count_cost_slots(&p->m), update = update_slot(&p->m), i;
     uint64_t *times = (uint64_t *)calloc(REHEARSAL_MAX * slots, sizeof *times), *last;
     tl_result result = times ? TL_OK : TL_ERROR_NO_MEMORY;
     p->node_ns = (uint64_t *)calloc(slots, sizeof *p->node_ns);
@@ -1303,7 +1396,8 @@ static int prepare_costs(program *p, tl_plan *plans, int count) {
     if (!result) result = rehearse(&p->env, &p->m, &p->t, &p->o, &p->w, plans, count, times);
     if (!result) {
         last = times + (size_t)(count - 1) * slots;
-        for (i = 0; i < slots; i++) p->node_ns[i] = last[i] / p->o.micro_batches;
+        for (i = 0; i < update; i++) p->node_ns[i] = last[i] / p->o.micro_batches;
+        p->m.update_rate = find_update_rate(&p->m, last[update]);
         p->outside_ns = last[slots - 1];
         for (i = 0; i < slots && count > 1; i++) p->keep_all_ns += times[i];
     }
@@ -1321,27 +1415,30 @@ static int prepare_costs(program *p, tl_plan *plans, int count) {
 
 static int fail_infeasible(const program *p, const training_found *found) {
     int32_t id = found->least_node;
-    uint64_t base = training_base_bytes(&p->m), least = base + found->least_bytes;
     char layer[32] = "";
     if (id >= 0 && p->m.graph.nodes[id].layer >= 0)
         snprintf(layer, sizeof layer, " of layer %d", (int)p->m.graph.nodes[id].layer);
     return training_fail(TRAINING_INFEASIBLE,
-                         "--budget %s: the least that works is %llu bytes (%.2f MiB), set by node"
-                         " %d (%s)%s: base %llu and activations %llu",
-                         p->o.budget, (unsigned long long)least,
-                         ceil(training_mib(least) * 100.0) / 100.0, (int)id,
-                         tl_name_node(&p->m.graph, id), layer, (unsigned long long)base,
-                         (unsigned long long)found->least_bytes);
+                         "--budget %s: the least that works is %llu bytes (%.2f MiB), set by node %d (%s)%s",
+                         p->o.budget, (unsigned long long)found->least_bytes,
+                         ceil(training_mib(found->least_bytes) * 100.0) / 100.0, (int)id,
+                         tl_name_node(&p->m.graph, id), layer);
+}
+
+// What a step by a plan takes: of several micro-batches the last one updates.
+static uint64_t predict_step(const program *p, const tl_plan *plan) {
+    uint64_t updates = training_update_cost(&p->m);
+    return p->o.micro_batches * (plan->cost - updates) + updates + p->outside_ns;
 }
 
 // Add a row; budget 0 = keep all. The plan belongs to it then.
 static int add_row(program *p, const char *label, tl_plan *plan, uint64_t budget) {
     training *t = &p->rows[p->row_count++];
-    uint64_t repeat = p->o.micro_batches, keep_all_ns = p->keep_all_ns;
-    double predicted = (double)(repeat * plan->cost + p->outside_ns);
+    uint64_t keep_all_ns = p->keep_all_ns;
+    double predicted = (double)predict_step(p, plan);
     tl_result result = init_training(&p->env, t, &p->m, &p->t, &p->o, &p->w, plan, budget);
     snprintf(t->label, sizeof t->label, "%s", label);
-    if (!keep_all_ns) keep_all_ns = repeat * p->keep_all.cost + p->outside_ns;
+    if (!keep_all_ns) keep_all_ns = predict_step(p, &p->keep_all);
     t->predicted_ratio = budget ? predicted / (double)keep_all_ns : 1.0;
     t->gap_ratio = -1.0;
     t->is_drawn = 1;
@@ -1364,10 +1461,10 @@ static int add_found_row(program *p, const training_goal *goal, int *is_least) {
     return code;
 }
 
-// The rows of the table: keep all; then 60, 40, 25 and 15 % of its activations and the least there
-// is, by each kind of plan, until it can do no less.
+// The rows of the table: keep all; then shares of its bytes and the least there is, by each kind of plan, until it
+// can do no less.
 static int add_rows(program *p) {
-    static const unsigned percents[] = { 60, 40, 25, 15, 0 };
+    static const unsigned percents[] = { 80, 65, 55, 45, 0 };
     int done[TRAINING_KIND_COUNT] = { 0 }, k, kind;
     tl_plan plan;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan);
@@ -1395,7 +1492,7 @@ static int add_budget_row(program *p) {
     int pass, code;
     memset(&found, 0, sizeof found);
     if (result) return training_fail_result(&p->env, "keep all", result);
-    code = parse_budget(p->o.budget, training_base_bytes(&p->m), p->keep_all.peak_bytes, &bytes);
+    code = parse_budget(p->o.budget, p->keep_all.peak_bytes, &bytes);
     for (pass = p->o.estimates; pass < 2 && !code; pass++) {  // by estimated costs, then measured
         if (pass == 1) training_print_costs(&p->m);
         result = training_find_plan(&p->env, &p->m, kind, bytes ? bytes : 1, &found);
@@ -1428,6 +1525,14 @@ static int add_table(program *p) {
     return code ? code : add_rows(p);
 }
 
+// Weights and moments are states, which the plan's steps update.
+static void own_weights(training_model *m, const options *o) {
+    m->owns_weights = 1;
+    m->holds_gradients = o->micro_batches > 1;
+    m->clips = m->format != TL_FORMAT_F32 && has_loss_scale(o);
+    m->updates = o->when;
+}
+
 // The same network in f32: it keeps everything, and trains on the same batches.
 static int add_plain(program *p) {
     tl_plan plan;
@@ -1437,6 +1542,7 @@ static int add_plain(program *p) {
     p->wide.alignment_bytes = ALIGNMENT;
     p->wide.dropout = p->m.dropout;
     p->wide.add_bytes = add_bytes;
+    own_weights(&p->wide, &p->o);
     result = training_build_model(&p->env, &p->wide);
     if (!result) result = tl_plan_keep_all(&p->env, &p->wide.graph, 0, &plan);
     if (!result)
@@ -1467,6 +1573,7 @@ static int prepare(program *p, const char *program_path) {
     p->m.dropout = 0.05f;
     p->m.add_bytes = add_bytes;
     p->m.format = o->format;
+    own_weights(&p->m, o);
     result = training_build_model(&p->env, &p->m);
     if (result) return training_fail_result(&p->env, "graph", result);
     if (p->w.bytes && (p->w.size.V != p->m.size.V || p->w.count != p->m.param_count))
@@ -1480,7 +1587,8 @@ static int prepare(program *p, const char *program_path) {
     for (k = 0; k < p->row_count; k++)
         events += p->rows[k].plan.step_count * (int32_t)o->micro_batches;
     p->losses = (float *)calloc((size_t)o->steps, sizeof *p->losses);
-    result = p->losses ? tl_init_trace(&p->env, events, &p->trace) : TL_ERROR_NO_MEMORY;
+    for (k = 0; k < 2; k++) p->states[k] = (float *)calloc(3 * (size_t)p->m.param_count, sizeof *p->states[k]);
+    result = p->losses && p->states[0] && p->states[1] ? tl_init_trace(&p->env, events, &p->trace) : TL_ERROR_NO_MEMORY;
     for (k = 0; k < p->row_count; k++) p->rows[k].trace = p->trace;
     return result ? training_fail_result(&p->env, "trace", result) : TRAINING_OK;
 }
@@ -1488,13 +1596,16 @@ static int prepare(program *p, const char *program_path) {
 static int run(program *p, const char *program_path) {
     int code = prepare(p, program_path), table, pictures, saved;
     const training *last = &p->rows[p->row_count ? p->row_count - 1 : 0];
+    tl_result result;
     if (code) return code;
     code = train_rounds(p);
     table = print_table(p);
     pictures = write_pictures(p);
     if (!code) code = table;
     if (!code) code = train_on(p);
-    saved = save_weights(&p->o, &p->m, &p->t, last->step, p->o.seed, last->floats);
+    result = move_states(&p->m, last->run, p->states[0], 0);
+    if (result) return training_fail_result(&p->env, "weights", result);
+    saved = save_weights(&p->o, &p->m, &p->t, last->step, p->o.seed, p->states[0]);
     if (!code && !training_interrupted) code = print_sample(p);
     if (!code) code = pictures ? pictures : saved;
     return code;
@@ -1517,6 +1628,8 @@ int main(int count, char **argv) {
     tl_free_plan(&p.env, &p.keep_all);
     training_free_model(&p.env, &p.m);
     free(p.losses);
+    free(p.states[0]);
+    free(p.states[1]);
     free(p.node_ns);
     free(p.t.ids);
     free(p.w.bytes);

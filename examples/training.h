@@ -178,16 +178,29 @@ struct training_model {
     void      (*add_bytes)(const training_model *m, const training_node *n, tl_node_desc *desc);
                                   // saved, fwork and bwork of the kernels of a node
     const uint64_t *node_ns;      // [node_count][2] measured forward, backward; 0 = FLOP, estimated
+    int         owns_weights;     // 1 = weights and both moments of AdamW are states of the graph, which it updates
+    int         holds_gradients;  // then: 1 = several micro-batches add to their gradients
+    int         clips;            // then: 1 = the node "clip" sees all gradients before the first update
+    tl_updates  updates;          // then: TL_UPDATES_END where clips is 1
+    uint64_t    update_rate;      // then: bytes a second that updates move, measured; 0 = a byte is a FLOP
 
-    // made by it
-    tl_graph    graph;            // every node has one output: node id = tensor index
+    // made by it: first a plain graph of so many nodes, whose ids are those of nodes, tensors and node_ns
+    tl_graph    graph;            // with states: nodes say by origin which plain node they are, or whose weights
+    int32_t     node_count;
     training_node  *nodes;        // [node_count]
-    uint8_t        *formats;      // [node_count] tl_format of their outputs
+    int32_t        *tensors;      // [node_count] the tensor of the graph that each makes
+    uint8_t        *formats;      // [tensors of the graph] tl_format
     training_param *params;       // [param_kinds]
     int32_t     param_kinds;
     uint64_t    param_count;      // floats, all together, with the gaps between them
-    int32_t     tokens, targets, first_layer, logits, loss;  // node ids
+    int32_t     tokens, targets, logits, loss;  // node ids of the graph
+    int32_t     first_layer;      // plain node id
 };
+
+// What the kernel of a node of the graph must know.
+static inline const training_node *training_node_of(const training_model *m, int32_t id) {
+    return &m->nodes[m->graph.nodes[id].origin];
+}
 
 static inline int32_t training_add_param(training_model *m, uint64_t count, float mean,
                                          float deviation, int decays) {
@@ -330,9 +343,11 @@ static inline void training_free_model(tl_env *env, training_model *m) {
     free(m->nodes);
     free(m->params);
     free(m->formats);
+    free(m->tensors);
     m->nodes = NULL;
     m->params = NULL;
     m->formats = NULL;
+    m->tensors = NULL;
 }
 
 static inline tl_result training_add_nodes(tl_env *env, training_model *m) {
@@ -368,26 +383,77 @@ static inline tl_result training_add_nodes(tl_env *env, training_model *m) {
     return result;
 }
 
+// Where the plain nodes are in a graph with states, and what formats its tensors have.
+static inline tl_result training_renumber(training_model *m) {
+    uint8_t *plain = m->formats;
+    int32_t id, k, *ids[4], new_ids[4] = { 0, 0, 0, 0 };
+    ids[0] = &m->tokens;
+    ids[1] = &m->targets;
+    ids[2] = &m->logits;
+    ids[3] = &m->loss;
+    m->formats = (uint8_t *)calloc((size_t)m->graph.tensor_count, 1);  // of states: f32
+    if (!m->formats) {
+        m->formats = plain;
+        return TL_ERROR_NO_MEMORY;
+    }
+    for (id = 0; id < m->graph.node_count; id++) {
+        const tl_node *node = &m->graph.nodes[id];
+        if (node->state || node->origin < 0) continue;
+        m->tensors[node->origin] = node->first_output;
+        m->formats[node->first_output] = plain[node->origin];
+        for (k = 0; k < 4; k++)
+            if (node->origin == *ids[k]) new_ids[k] = id;
+    }
+    for (k = 0; k < 4; k++) *ids[k] = new_ids[k];
+    free(plain);
+    return TL_OK;
+}
+
+// Make the weights of every node a state, weight before bias, which the node reads as its last input.
+static inline tl_result training_own_weights(tl_env *env, training_model *m) {
+    tl_optimizer_desc desc;
+    tl_graph owned;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &m->graph;
+    desc.op = "adamw";
+    desc.moment_count = 2;
+    desc.updates = m->updates;
+    desc.clips = m->clips;
+    desc.bytes_per_second = m->update_rate ? m->update_rate : 1000000000;
+    result = tl_apply_optimizer(env, &desc, &owned);
+    if (result) return result;
+    tl_free_graph(env, &m->graph);
+    m->graph = owned;
+    result = m->holds_gradients ? tl_hold_gradients(env, &m->graph) : TL_OK;
+    return result ? result : training_renumber(m);
+}
+
 // Build the graph of what was set; release with training_free_model.
 static inline tl_result training_build_model(tl_env *env, training_model *m) {
     size_t node_max = (size_t)m->size.L * TRAINING_ROWS + 6;
+    int32_t id;
     tl_result result;
     m->nodes = (training_node *)calloc(node_max, sizeof *m->nodes);
     m->params = (training_param *)calloc(2 * node_max, sizeof *m->params);
     m->formats = (uint8_t *)calloc(node_max, 1);
+    m->tensors = (int32_t *)calloc(node_max, sizeof *m->tensors);
     m->param_kinds = 0;
     m->param_count = 0;
     m->logits = m->loss = -1;
     tl_init_graph(&m->graph);
-    if (!m->nodes || !m->params || !m->formats) return TL_ERROR_NO_MEMORY;
+    if (!m->nodes || !m->params || !m->formats || !m->tensors) return TL_ERROR_NO_MEMORY;
     m->graph.batch = m->size.B;
     result = training_add_nodes(env, m);
+    m->node_count = m->graph.node_count;
+    for (id = 0; id < m->node_count; id++) m->tensors[id] = id;  // every plain node has one output
+    if (!result && m->owns_weights) result = training_own_weights(env, m);
     return result ? result : tl_check_graph(env, &m->graph);
 }
 
-// Weights, gradients and both states of AdamW: what stands beside every plan.
+// Weights, gradients and both moments of AdamW: what stands beside every plan, unless the graph owns them.
 static inline uint64_t training_base_bytes(const training_model *m) {
-    return 4 * sizeof(float) * m->param_count;
+    return m->owns_weights ? 0 : 4 * sizeof(float) * m->param_count;
 }
 
 static inline void training_print_network(const training_model *m, uint64_t micro_batches) {
@@ -400,8 +466,14 @@ static inline void training_print_network(const training_model *m, uint64_t micr
     printf("network    %d layers, %d channels, %d heads, context %d, batch %s%d: %llu weights\n",
            (int)s->L, (int)s->C, (int)(s->C / TRAINING_HEAD), (int)s->T, batch, (int)s->B,
            (unsigned long long)weights);
-    printf("base       %llu bytes (%.2f MiB) beside every row: weights 1/4, gradients 1/4,"
-           " AdamW 1/2\n", (unsigned long long)base, training_mib(base));
+    if (m->owns_weights) {
+        uint64_t states = 3 * sizeof(float) * m->param_count;
+        printf("states     %llu bytes (%.2f MiB) within every row: weights 1/3, AdamW 2/3; gradients live until"
+               " the update\n", (unsigned long long)states, training_mib(states));
+    } else {
+        printf("base       %llu bytes (%.2f MiB) beside every row: weights 1/4, gradients 1/4,"
+               " AdamW 1/2\n", (unsigned long long)base, training_mib(base));
+    }
     fflush(stdout);
 }
 
@@ -552,7 +624,7 @@ static inline tl_result training_load_window(const training_model *m, const trai
 
 typedef struct training_search {
     const training_model *m;
-    uint64_t budget;              // for activations
+    uint64_t budget;              // for what the plan holds
     uint64_t keep_all_bytes;      // peak of keep all
     tl_plan  best;                // steps 0 = none fits
     tl_plan  least;               // least peak of all but the best
@@ -640,9 +712,9 @@ static inline void training_set_kept(training_search *s, uint32_t subset, uint64
     int row, choice;
     memset(s->keep, 1, (size_t)s->m->graph.tensor_count);
     for (layer = 0; layer < layers; layer++) {
-        uint8_t *keep = s->keep + (uint64_t)s->m->first_layer + layer * TRAINING_ROWS;
+        const int32_t *tensors = s->m->tensors + (uint64_t)s->m->first_layer + layer * TRAINING_ROWS;
         for (row = choice = 0; row < TRAINING_ROWS; row++)
-            if (training_rows[row].is_choice) keep[row] = (uint8_t)(subset >> choice++ & 1);
+            if (training_rows[row].is_choice) s->keep[tensors[row]] = (uint8_t)(subset >> choice++ & 1);
     }
 }
 
@@ -671,12 +743,12 @@ static inline tl_result training_refine_kept_set(tl_env *env, training_search *s
         int32_t i, next = -1;
         int fits = 0;
         for (i = 0; i < graph->tensor_count; i++) {
-            uint64_t cost = graph->nodes[i].fwd_cost;
+            uint64_t cost = graph->nodes[graph->outputs[i].node].fwd_cost;
             if (s->keep[i] || cost >= below) continue;
-            if (next < 0 || cost > graph->nodes[next].fwd_cost) next = i;
+            if (next < 0 || cost > graph->nodes[graph->outputs[next].node].fwd_cost) next = i;
         }
         if (next < 0) break;
-        below = graph->nodes[next].fwd_cost;
+        below = graph->nodes[graph->outputs[next].node].fwd_cost;
         s->keep[next] = 1;
         result = training_consider_kept_set(env, s, &fits);
         if (!fits) s->keep[next] = 0;
@@ -841,20 +913,32 @@ static inline tl_result training_find_row(tl_env *env, const training_model *m,
 
 // -- costs: what was measured, node by node --
 
+// The cost of all updates of a step, with the node that clips.
+static inline uint64_t training_update_cost(const training_model *m) {
+    uint64_t cost = 0;
+    int32_t id;
+    for (id = 0; id < m->graph.node_count; id++)
+        if (m->graph.nodes[id].state || m->graph.nodes[id].origin < 0) cost += m->graph.nodes[id].bwd_cost;
+    return cost;
+}
+
 // Print the costs that plans are made from: what the nodes of each op take in one micro-batch.
 static inline void training_print_costs(const training_model *m) {
     double forward[TRAINING_OP_COUNT] = { 0.0 }, backward[TRAINING_OP_COUNT] = { 0.0 };
     int32_t id;
     int op;
     for (id = 0; id < m->graph.node_count; id++) {
-        forward[m->nodes[id].op] += (double)m->graph.nodes[id].fwd_cost * 1e-3;
-        backward[m->nodes[id].op] += (double)m->graph.nodes[id].bwd_cost * 1e-3;
+        const tl_node *node = &m->graph.nodes[id];
+        if (node->state || node->origin < 0) continue;
+        forward[training_node_of(m, id)->op] += (double)node->fwd_cost * 1e-3;
+        backward[training_node_of(m, id)->op] += (double)node->bwd_cost * 1e-3;
     }
     printf("costs      forward + backward of all nodes of an op, %s:",
            m->node_ns ? "measured, in us" : "estimated, in kFLOP");
     for (op = 1; op < TRAINING_OP_COUNT; op++)
         printf("%s %s %.0f + %.0f", op == 1 ? "\n          " : op == 5 ? ",\n          " : ",",
                training_op_names[op], forward[op], backward[op]);
+    if (m->owns_weights) printf(", updates %.0f", (double)training_update_cost(m) * 1e-3);
     printf("\n");
     fflush(stdout);
 }

@@ -79,7 +79,8 @@ typedef struct tl_kernel_call {
                                        // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step, from 0: of a state so many updates were made before,
                                        // unless some were skipped (tl_skip_updates)
-    uint64_t          seed;            // the same in all calls of this node in this pass
+    uint64_t          seed;            // the same in all calls of this node in this pass, by its origin: with
+                                       // states, other formats or fewer ranks as without
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed

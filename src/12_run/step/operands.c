@@ -111,8 +111,8 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->micro_batch = run->at.event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
-                           (uint64_t)run->at.event.micro_batch * (uint64_t)graph->node_count +
-                               (uint64_t)call->node);
+                           (uint64_t)run->at.event.micro_batch << 32 |
+                               (uint32_t)(node->origin < 0 ? ~call->node : node->origin));
     out->precision = tli_precision_of(run);
     out->inputs = at;                         at += node->input_count;
     out->outputs = at;                        at += node->output_count;
