@@ -929,6 +929,16 @@ static void keep_fastest(training *t) {
     memcpy(t->fastest_ends, t->ends, count * sizeof *t->ends);
 }
 
+// Whether weights, moments and loss of a row are those of the first, which was compared before.
+static tl_result compare_states(program *p, int32_t k) {
+    training *t = &p->rows[k];
+    tl_result result = move_states(&p->m, t->run, p->states[k > 0], 0);
+    if (memcmp(p->states[k > 0], p->states[0], 3 * (size_t)p->m.param_count * sizeof(float)) != 0 ||
+        bits_of(t->loss) != bits_of(p->rows[0].loss))
+        t->equal = 0;
+    return result;
+}
+
 // Take turns until the steps are done or Ctrl-C; ends with an unfinished round left out.
 static int train_rounds(program *p) {
     uint64_t start = training_wall_ns();
@@ -937,7 +947,7 @@ static int train_rounds(program *p) {
         double done_s;
         tl_reset_trace(p->trace);
         for (k = 0; k < p->row_count; k++) {
-            training *t = &p->rows[k], *first = &p->rows[0];
+            training *t = &p->rows[k];
             tl_result result = train_step(t);
             if (result) {
                 training_clear_progress(&p->progress);
@@ -945,11 +955,8 @@ static int train_rounds(program *p) {
             }
             keep_fastest(t);
             t->rounds_ns[p->rounds] = t->step_ns;
-            result = move_states(&p->m, t->run, p->states[k > 0], 0);
+            if (p->row_count > 1) result = compare_states(p, k);
             if (result) return training_fail_result(&p->env, t->label, result);
-            if (memcmp(p->states[k > 0], p->states[0], 3 * (size_t)p->m.param_count * sizeof(float)) != 0 ||
-                bits_of(t->loss) != bits_of(first->loss))
-                t->equal = 0;
         }
         if (p->plain_losses) {
             tl_result result = train_step(&p->plain);
