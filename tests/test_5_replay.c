@@ -123,7 +123,7 @@ static tl_result client_call(const tl_replay_call *call, void *user) {
     kernel.recompute = call->recompute;
     kernel.outputs_ready = call->outputs_ready;
     kernel.micro_batch = call->step.slot;
-    kernel.seed = tl_mix_u64(tl_mix_u64(42, 0), (uint64_t)call->step.slot * (uint64_t)c->graph->node_count + (uint64_t)kernel.node);
+    kernel.seed = tl_mix_u64(tl_mix_u64(42, 0), (uint64_t)call->step.slot << 32 | (uint64_t)c->graph->nodes[kernel.node].origin);
     for (i = 0; i < node->output_count; i++) start_gradient(call->lifetimes, &call->output_grads[i]);
     for (i = 0; i < node->input_count; i++) start_gradient(call->lifetimes, &call->input_grads[i]);
     kernel.inputs = operands;

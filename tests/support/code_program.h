@@ -85,7 +85,7 @@ static void code_use_weights(code_net *net, const code_node *node, const code_ca
 
 static uint64_t code_seed(const code_net *net, const code_call *c) {
     uint64_t batch = (uint64_t)(net->micro_batch + c->slot);
-    return code_mix(code_mix(42, 0), batch * (uint64_t)net->node_count + (uint64_t)c->node);
+    return code_mix(code_mix(42, 0), batch << 32 | (uint64_t)c->node);
 }
 
 static void code_forward(code_net *net, const code_call *c) {
