@@ -775,6 +775,7 @@ typedef struct tl_node_desc {
     int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
+    int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
 } tl_node_desc;
 
@@ -799,7 +800,8 @@ typedef struct tl_node {
     int32_t  first_output, output_count;  // into tl_graph.outputs
     int32_t  inplace;               // input index, -1 = none
     int32_t  layer;                 // layer number, -1 = none
-    uint8_t  is_input;              // 1 = a graph input or a state: resident throughout, no forward
+    uint8_t  is_input;              // 1 = a graph input or a state: resident throughout, no forward;
+                                    // 2 = a graph input that dies: resident from the start on
     uint8_t  has_grad;              // 1 = it has a backward; of a state that is its update
     uint8_t  keep, fixed;           // as in tl_node_desc
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
@@ -856,6 +858,11 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 // once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
 // back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
 // until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+//
+// dies is for an input whose bytes may be used for other tensors behind its last read. It takes the steps that
+// free and copy tensors (DROP, SPILL, FETCH, WAIT, DROP_HOST); gone without a host copy it cannot be read again
+// in the pass, and a run refuses a pass before which it was not written (that of TL_ONLY_TABLES does not notice).
+// Plans whose search does not know it keep it throughout.
 //
 // origin names the node of the caller's graph from which a node of the planned graph comes: what a client
 // keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
@@ -1026,7 +1033,7 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
-//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
+//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed] [dies]
 //     end <nodes>
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
@@ -5778,8 +5785,8 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
-// and loss scaler, the graph's inputs, its states (weights, moments, sums of gradients that no update has used
-// yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
+// and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that no
+// update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
 // of what changes bits, whatever its plan: graph, precision, seed, slots, variables, formats and quantizations,
 // loss_gradient_word, limits of the scaler, micro-batches, rank, inference and, where its plan compresses,
 // steps. Results that this one would not keep, or that are not there, are made again; a plan with an entry of
@@ -5943,7 +5950,7 @@ typedef struct tl_op {
     uint64_t param_bytes;             // weights
     uint64_t fwd_cost, bwd_cost;      // 0 = those of desc.costs; where these are 0, too, 1
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
-    int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
+    int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
                                       // those of the weight; of the rest moments, initial, bwork_bytes,
@@ -7206,6 +7213,7 @@ static size_t tli_finish(tli_writer *w) {
       "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
     X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
     X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
+    X(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS, "dies: is of an input that is no result", "node, line") \
     X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line") \
     X(END_MUST_BE_THE_LAST_LINE, "nothing may follow the line that starts with end", "line") \
     X(END_MUST_BE_THE_NUMBER_OF_NODES, "must be followed by the number of the nodes above", "line") \
@@ -8153,6 +8161,10 @@ static size_t tli_finish(tli_writer *w) {
       "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
       "a pass was given up between updates: write all weights and moments, or load a save", "updates") \
+    X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
+      "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
+    X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
+      "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
     X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
       "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \
@@ -10786,6 +10798,10 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
+// tl_node.is_input of an input that dies, and whether a node is one.
+enum { TLI_INPUT_DIES = 2 };
+static int tli_dies(const tl_node *node) { return node->is_input == TLI_INPUT_DIES; }
+
 // Whether a node is a state with an update, and one that holds its gradient.
 static int tli_has_update(const tl_node *node) {
     return node->state == TL_STATE_TRAINED || node->state == TL_STATE_HELD;
@@ -10932,11 +10948,11 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
-    if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
+    if (node->is_input > TLI_INPUT_DIES || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
-    if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
+    if (!node->is_input != !(node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
     if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
@@ -10947,6 +10963,7 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
         if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
         if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
+        if (tli_dies(node) && (node->keep || node->state)) return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (node->state) {
@@ -11322,9 +11339,12 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once |
+         desc->dies) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
+    if (desc->dies && (desc->keep || !tli_same_text(op, "input")))
+        return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
     return TLI_NO_RULE;
 }
@@ -11358,6 +11378,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->takes_blocks = node->takes_blocks;
     desc->dynamic = node->dynamic;
     desc->once = node->once;
+    desc->dies = tli_dies(node);
     desc->state = (tl_state)node->state;
     desc->origin = tli_pass_origin(node->origin);
 }
@@ -11391,7 +11412,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
     node->state = (uint8_t)desc->state;
-    node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
+    node->is_input = (uint8_t)(desc->dies ? TLI_INPUT_DIES : desc->state || tli_same_text(op, "input"));
     node->has_grad = (uint8_t)(node->is_input ? tli_has_update(node) : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
@@ -11722,6 +11743,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
+    if (tli_dies(node)) tli_put(w, " dies");
     tli_put(w, "\n");
 }
 
@@ -11749,7 +11771,7 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
     TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
-    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_COUNT
+    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
 };
 
 enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
@@ -11766,7 +11788,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
-    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }
+    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
 };
 
 typedef struct tli_tlg {
@@ -11874,6 +11896,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->once = t->values[TLI_TLG_ONCE].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
+    desc->dies = t->values[TLI_TLG_DIES].text != NULL;
     return TL_OK;
 }
 
@@ -13604,7 +13627,7 @@ static void tli_sum_nodes(tli_census *c, tl_graph_statistics *s, tl_op_statistic
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         tli_add_to_op(graph, i, &ops[c->ops[i]]);
-        s->input_node_count += graph->nodes[i].is_input;
+        s->input_node_count += graph->nodes[i].is_input > 0;
         s->grad_node_count += graph->nodes[i].has_grad;
     }
     for (i = 0; i < s->op_count; i++) {
@@ -18581,10 +18604,11 @@ static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) 
 
 // -- lifetimes --
 
-// What an allocation of a tensor is for.
-static tl_use tli_find_tensor_use(const tl_graph *graph, int32_t tensor) {
+// What an allocation of a tensor is for; of an input that comes back from the host, as of any tensor that does.
+static tl_use tli_find_tensor_use(const tl_graph *graph, int32_t tensor, int is_at_start) {
     const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
-    return maker->state ? TL_USE_STATE : maker->is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+    if (maker->state) return TL_USE_STATE;
+    return maker->is_input && is_at_start ? TL_USE_INPUT : TL_USE_OUTPUT;
 }
 
 // Keys of one slot in a ledger.
@@ -18624,7 +18648,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_TWICE: return TL_USE_SECOND;
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
-    return tli_find_tensor_use(sim->graph, index);
+    return tli_find_tensor_use(sim->graph, index, !sim->step);
 }
 
 // Write down that a step reads or writes an allocation so many times.
@@ -19412,6 +19436,12 @@ static tl_result tli_sim_tensor_step(tli_sim *sim, const tl_step *step) {
 // A plan is replayed from the graph's inputs and its entry on, step by step, up to the comparison at the end:
 // each result is there, and each offset was used. The figures of the report are those of the state.
 
+// Whether a step is one that an input that dies takes.
+static int tli_moves_input(tl_step_kind kind) {
+    return kind == TL_STEP_DROP || kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_WAIT ||
+           kind == TL_STEP_DROP_HOST;
+}
+
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
     int packs = step->kind == TL_STEP_COMPRESS;
@@ -19422,7 +19452,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
-    if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state)
+    if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state &&
+        !(tli_dies(&graph->nodes[step->node]) && tli_moves_input((tl_step_kind)step->kind)))
         return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (graph->nodes[step->node].state && step->kind != TL_STEP_BACKWARD)
         return tli_sim_broken(sim, TLI_RULE(STATES_TAKE_UPDATES_ALONE));
@@ -20763,7 +20794,7 @@ static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int3
 
 static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
     tl_replay_operand none;
-    if (is_present) return tli_walk_operand_of(w, tli_find_tensor_use(w->graph, tensor), tensor);
+    if (is_present) return tli_walk_operand_of(w, TL_USE_OUTPUT, tensor);
     none.memory = NULL;
     none.lifetime = -1;
     none.start = TL_START_FILLED;
@@ -21231,7 +21262,8 @@ static tl_result tli_finish_plan(tli_steps *list, tli_function function, const t
 // Mark a tensor as read at this point of the backward walk. The first mark is the last read in
 // time, so the drop is added here.
 static void tli_want(tli_steps *list, const tl_graph *graph, int32_t tensor, uint8_t *wanted) {
-    if (wanted[tensor] || graph->nodes[graph->outputs[tensor].node].is_input) return;
+    const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+    if (wanted[tensor] || (maker->is_input && !tli_dies(maker))) return;
     wanted[tensor] = 1;
     tli_add_tensor_step(list, graph, TL_STEP_DROP, tensor);
 }
@@ -34916,7 +34948,7 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
-        uint64_t flags = (uint64_t)node->is_input + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
+        uint64_t flags = (uint64_t)(node->is_input > 0) + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
                          8 * (uint64_t)node->once + 16 * (uint64_t)node->dynamic;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
         tli_pool_mix(&key, flags + 32 * (uint64_t)(node->inplace + 1));
@@ -36580,6 +36612,238 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
 
+// -- inputs that die --
+//
+// To the search the inputs that die are the outputs of one node, listed first, that runs once and for nothing: so
+// they are freed, and copied, as any other tensor. In the plan they have no forward, for they are there from the
+// start on:
+//
+//     searched    F x   F a   F b   D x   ..
+//     planned     F a   F b   D x   ..           the same bytes at every later step
+//
+// So it has to run before all others: its last output, of no bytes, is read by every node that could run before. An
+// update that waits for no backward could run before as well: where there is one, inputs stay.
+
+typedef struct tli_dying {
+    tl_graph graph;        // as the search takes it: its node 0 makes all inputs that leave
+    int32_t *old_ids;      // [nodes of graph] in the caller's graph, from node 1 on
+    int32_t *old_tensors;  // [outputs of node 0] in the caller's graph; -1 = the last
+    uint8_t *leaves;       // [nodes of the caller's graph] 1 = an input that dies, of a node that has to run
+    uint8_t *lossless;     // [tensors of graph] tl_remat_desc.lossless
+    void    *memory;       // of all arrays
+    int32_t  count;        // of those that leave
+    int32_t  first;        // tensor of graph that all others wait for
+} tli_dying;
+
+// Whether a state is updated for which no backward has to run.
+static int tli_has_idle_update(const tl_graph *graph, int inference, uint8_t *waits) {
+    int32_t id, i, is_idle = 0;
+    tli_zero(waits, (size_t)graph->node_count);
+    for (id = graph->node_count; id-- > 0 && !is_idle;) {
+        const tl_node *node = &graph->nodes[id];
+        is_idle = !inference && tli_has_update(node) && !waits[id];
+        for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
+            waits[graph->outputs[graph->inputs[i].tensor].node] = 1;
+    }
+    return is_idle;
+}
+
+// The inputs that a node reads which has a backward, makes a result, or is read by such a node. results: [tensors],
+// wanted: [nodes], scratch.
+static void tli_mark_dying(const tl_graph *graph, int inference, uint8_t *results, uint8_t *wanted, tli_dying *d) {
+    int32_t id, i;
+    if (tli_has_idle_update(graph, inference, wanted)) return;
+    tli_zero(wanted, (size_t)graph->node_count);
+    tli_mark_results(graph, inference, results);
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (!inference && node->has_grad) wanted[id] = 1;
+        for (i = node->first_output; i < node->first_output + node->output_count; i++)
+            if (results[i]) wanted[id] = 1;
+        for (i = node->first_input; i < node->first_input + node->input_count && wanted[id]; i++)
+            wanted[graph->outputs[graph->inputs[i].tensor].node] = 1;
+        d->leaves[id] = (uint8_t)(wanted[id] && tli_dies(node));
+        d->count += d->leaves[id];
+    }
+}
+
+static int tli_has_dying(const tl_graph *graph) {
+    int32_t id = 0;
+    while (id < graph->node_count && !tli_dies(&graph->nodes[id])) id++;
+    return id < graph->node_count;
+}
+
+// Add an output of the caller's graph to the searched one.
+static void tli_add_searched_output(const tl_graph *from, int32_t tensor, int32_t node, tl_node_output *outputs,
+                                    const uint8_t *lossless, tli_dying *d) {
+    tl_node_output *output = &outputs[d->graph.tensor_count];
+    *output = from->outputs[tensor];
+    output->output = node ? output->output : d->graph.tensor_count;
+    output->node = node;
+    if (lossless) d->lossless[d->graph.tensor_count] = lossless[tensor];
+    if (!node) d->old_tensors[d->graph.tensor_count] = tensor;
+    d->graph.tensor_count++;
+}
+
+// The node that makes all inputs that leave. new_tensors: [tensors of from] overwritten.
+static void tli_add_arrival(const tl_graph *from, const uint8_t *lossless, tl_node *nodes,
+                            tl_node_output *outputs, int32_t *new_tensors, tli_dying *d) {
+    int32_t id, k;
+    tli_zero(nodes, sizeof *nodes);
+    nodes->inplace = nodes->layer = nodes->origin = -1;
+    nodes->once = 1;
+    for (id = 0; id < from->node_count; id++) {
+        const tl_node *old = &from->nodes[id];
+        if (!d->leaves[id]) continue;
+        nodes->name = old->name;
+        nodes->unit = old->unit;
+        nodes->op = old->op + 1;     // "nput": a word that is not that of inputs
+        for (k = old->first_output; k < old->first_output + old->output_count; k++) {
+            new_tensors[k] = d->graph.tensor_count;
+            tli_add_searched_output(from, k, 0, outputs, lossless, d);
+        }
+    }
+    d->first = d->graph.tensor_count;
+    outputs[d->first].node = 0;
+    outputs[d->first].output = d->first;
+    outputs[d->first].bytes = 0;
+    outputs[d->first].needed = 0;
+    d->old_tensors[d->first] = -1;
+    nodes->output_count = ++d->graph.tensor_count;
+}
+
+// Whether a node reads nothing that another one makes.
+static int tli_is_source(const tl_graph *from, const tl_node *node, const tli_dying *d) {
+    int32_t k, maker, is_source = !node->is_input;
+    for (k = node->first_input; k < node->first_input + node->input_count && is_source; k++) {
+        maker = from->outputs[from->inputs[k].tensor].node;
+        is_source = from->nodes[maker].is_input && !d->leaves[maker];
+    }
+    return is_source;
+}
+
+// Fill the arrays of the searched graph. new_tensors: [tensors of from] scratch.
+static void tli_fill_searched(const tl_graph *from, const uint8_t *lossless, tl_node *nodes,
+                              tl_node_input *inputs, tl_node_output *outputs, int32_t *new_tensors,
+                              tli_dying *d) {
+    tl_graph *to = &d->graph;
+    int32_t id, k;
+    to->node_count = 1;
+    to->tensor_count = to->input_count = 0;
+    tli_add_arrival(from, lossless, nodes, outputs, new_tensors, d);
+    for (id = 0; id < from->node_count; id++) {
+        const tl_node *old = &from->nodes[id];
+        tl_node *node = &nodes[to->node_count];
+        if (d->leaves[id]) continue;
+        *node = *old;
+        node->first_input = to->input_count;
+        node->first_output = to->tensor_count;
+        for (k = old->first_input; k < old->first_input + old->input_count; k++) {
+            inputs[to->input_count] = from->inputs[k];
+            inputs[to->input_count++].tensor = new_tensors[from->inputs[k].tensor];
+        }
+        if (tli_is_source(from, old, d)) {
+            inputs[to->input_count].needed = 0;
+            inputs[to->input_count++].tensor = d->first;
+            node->input_count++;
+        }
+        for (k = old->first_output; k < old->first_output + old->output_count; k++) {
+            new_tensors[k] = to->tensor_count;
+            tli_add_searched_output(from, k, to->node_count, outputs, lossless, d);
+        }
+        d->old_ids[to->node_count++] = id;
+    }
+}
+
+// The graph as the search takes it, for a desc that has one; d->count is 0 where no input leaves. On error there is
+// nothing to free.
+static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d) {
+    const tl_graph *from = desc->graph;
+    size_t nodes = (size_t)from->node_count, tensors = (size_t)from->tensor_count;
+    size_t edges = (size_t)from->input_count + nodes;
+    size_t bytes = nodes * (sizeof(tl_node) + 4 + 2) + edges * sizeof(tl_node_input) +
+                   (tensors + 1) * (sizeof(tl_node_output) + 8 + 2) + sizeof(tl_node);
+    char *at = (char *)tli_alloc_array(env, bytes, 1);
+    tl_node_input *inputs;
+    tl_node_output *outputs;
+    int32_t *new_tensors;
+    tli_zero(d, sizeof *d);
+    if (!at) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
+    tensors++;
+    d->memory = at;                               at += (nodes + 1) * sizeof(tl_node);
+    outputs = (tl_node_output *)(void *)at;       at += tensors * sizeof *outputs;
+    inputs = (tl_node_input *)(void *)at;         at += edges * sizeof *inputs;
+    d->old_ids = (int32_t *)(void *)at;           at += nodes * sizeof *d->old_ids;
+    d->old_tensors = (int32_t *)(void *)at;       at += tensors * sizeof *d->old_tensors;
+    new_tensors = (int32_t *)(void *)at;          at += tensors * sizeof *new_tensors;
+    d->leaves = (uint8_t *)at;
+    d->lossless = d->leaves + nodes;
+    tli_mark_dying(from, desc->inference, d->lossless, d->lossless + tensors, d);
+    d->graph = *from;
+    d->graph.nodes = (tl_node *)d->memory;
+    d->graph.outputs = outputs;
+    d->graph.inputs = inputs;
+    d->graph.views = NULL;
+    d->graph.view_count = 0;
+    tli_fill_searched(from, desc->lossless, (tl_node *)d->memory, inputs, outputs, new_tensors, d);
+    if (!d->count) return TL_OK;
+    desc->graph = &d->graph;
+    if (desc->lossless) desc->lossless = d->lossless;
+    return TL_OK;
+}
+
+// Offsets are those of inputs, then those of steps. The ones of inputs that leave are the first of steps: put each
+// in front of those of inputs that are listed below it.
+static void tli_move_offsets(const tl_graph *graph, const tli_dying *d, uint64_t *offsets) {
+    int32_t number = 0, next = 0, i, k;
+    for (i = 0; i < graph->tensor_count; i++) {
+        int32_t id = graph->outputs[i].node;
+        next += graph->nodes[id].is_input && !d->leaves[id] && graph->outputs[i].bytes;
+    }
+    for (i = 0; i < graph->tensor_count; i++) {
+        int32_t id = graph->outputs[i].node;
+        if (!graph->nodes[id].is_input || !graph->outputs[i].bytes) continue;
+        if (d->leaves[id]) {
+            uint64_t offset = offsets[next];
+            for (k = next++; k > number; k--) offsets[k] = offsets[k - 1];
+            offsets[number] = offset;
+        }
+        number++;
+    }
+}
+
+// The plan and the report of the searched graph become those of the caller's, and the copy is freed.
+static void tli_end_dying(tl_env *env, const tl_graph *graph, tli_dying *d, tl_plan *plan,
+                          tl_remat_report *report) {
+    tl_step *steps = (tl_step *)(uintptr_t)plan->steps;      // of the plan's own memory
+    int32_t i, count = 1, least = report ? report->limiting_node : -1;
+    if (steps && d->count) {
+        TLI_INVARIANT(!steps[0].node && steps[0].kind == TL_STEP_FORWARD);
+        if (plan->offset_count) tli_move_offsets(graph, d, (uint64_t *)(uintptr_t)plan->offsets);
+        for (i = 1; i < plan->step_count; i++) {
+            tl_step *step = &steps[count];
+            *step = steps[i];
+            count += step->node || step->output != d->first;    // the steps of the last output are none
+            if (step->node) {
+                step->node = d->old_ids[step->node];
+            } else if (step->output != d->first) {
+                const tl_node_output *output = &graph->outputs[d->old_tensors[step->output]];
+                step->node = output->node;
+                step->output = output->output;
+            }
+        }
+        plan->steps++;
+        plan->step_count = count - 1;
+    }
+    if (least >= 0 && d->count) report->limiting_node = least ? d->old_ids[least]
+                                                              : graph->outputs[d->old_tensors[0]].node;
+    tli_release(env, d->memory);
+}
+#endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
 // -- remat: the planner, made of the parts above --
 //
 //     part 1   part 2   part 3 ...     Parts run in turn, each with a share of the work that is left, and
@@ -37782,9 +38046,9 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
 
 // Plan within a budget that was found before: budget_bytes, host_budget_bytes and base_bytes of the desc are
 // not read, nor the capacities of its device. most_work: the work limit where the desc has none.
-static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
-                                   tl_remat_report *report) {
+static tl_result tli_search_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                  uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                  tl_remat_report *report) {
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
@@ -37809,6 +38073,24 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     }
     tli_search_close(&r.search);
     tli_pool_clear(&own);
+    return result;
+}
+
+// The same, where inputs of the graph may die.
+static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                   tl_remat_report *report) {
+    tl_remat_desc asked = *desc;
+    tli_dying dying;
+    tl_result result;
+    if (!tli_has_dying(desc->graph)) return tli_search_remat(env, desc, budget, most_work, answers, plan, report);
+    tli_zero(plan, sizeof *plan);
+    if (report) tli_zero(report, sizeof *report);
+    result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_begin_dying(env, &asked, &dying);
+    if (result) return result;
+    result = tli_search_remat(env, &asked, budget, most_work, answers, plan, report);
+    tli_end_dying(env, desc->graph, &dying, plan, report);
     return result;
 }
 
@@ -38769,8 +39051,8 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
 
 // As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
 // large, the plan without them may be the better one.
-static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                         int is_trial, tl_plan *plan, tl_remat_report *report) {
+static tl_result tli_search_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                     int is_trial, tl_plan *plan, tl_remat_report *report) {
     tl_remat_report local;
     tli_quiet quiet = tli_begin_quiet(env);
     int lowered;
@@ -38780,6 +39062,23 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     if ((desc->codec || budget->host_bytes) && lowered && !result)
         result = tli_plan_remat_plain(env, desc, budget, is_trial, plan, report);
     tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// The same, where inputs of the graph may die.
+static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                         int is_trial, tl_plan *plan, tl_remat_report *report) {
+    tl_remat_desc asked = *desc;
+    tli_dying dying;
+    tl_result result;
+    if (!tli_has_dying(desc->graph)) return tli_search_in_arena(env, desc, budget, is_trial, plan, report);
+    tli_zero(plan, sizeof *plan);
+    if (report) tli_zero(report, sizeof *report);
+    result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_begin_dying(env, &asked, &dying);
+    if (result) return result;
+    result = tli_search_in_arena(env, &asked, budget, is_trial, plan, report);
+    tli_end_dying(env, desc->graph, &dying, plan, report);
     return result;
 }
 
@@ -62205,7 +62504,7 @@ static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     if (!buffer) return TL_OK;
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
-    buffer->is_entry = 0;
+    buffer->is_entry = buffer->is_written = 0;
     TLI_INVARIANT(buffer->state == TLI_ABSENT);
     return tli_free_held(run, &buffer->device);
 }
@@ -65847,7 +66146,12 @@ static tl_result tli_open_cache(tl_run *run, tl_result (*make)(tl_run *run)) {
     tli_quiet quiet;
     tli_caching c;
     tl_result result;
+    int32_t id;
     if (!strategy || strategy->memory != TL_MEMORY_CACHED || !run->desc.version) return TL_OK;
+    for (id = 0; id < run->graph->node_count; id++)
+        if (tli_dies(&run->graph->nodes[id]))
+            return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                            TLI_RULE(INPUTS_DIE_AND_RESULTS_ARE_KEPT));
     quiet = tli_begin_quiet(run->env);
     tli_zero(&c, sizeof c);
     c.run = run;
@@ -67612,6 +67916,7 @@ static tl_result tli_memory_step(tl_run *run) {
     if (run->at.last.kind == TL_STEP_DROP_SAVED)
         return tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node));
     tli_step_outputs(run, &run->at.last, &i, &end);
+    if (run->graph->nodes[run->at.last.node].is_input) return TL_OK;     // it has its place again in the next pass
     for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
     return TL_OK;
 }
@@ -68293,6 +68598,12 @@ static int tli_run_holds_often(const tl_run *run) {
 }
 #endif
 
+// Whether a tensor is of a graph input, or a state, that no plan frees.
+static int tli_stays(const tl_graph *graph, int32_t tensor) {
+    const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+    return maker->is_input && !tli_dies(maker);
+}
+
 // Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
 // freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
@@ -68300,8 +68611,8 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) {
         (void)tli_buffer_drop(run, &run->gradients[i]);
-        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
         (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (tli_stays(graph, i) && !with_inputs) continue;
         if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
         else (void)tli_buffer_drop(run, &run->tensors[i]);
     }
@@ -68329,13 +68640,52 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     TLI_INVARIANT(tli_run_holds(run));
 }
 
-// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
-// the inputs was released.
+// An input that dies is written before each pass, in every slot.
+static tl_result tli_check_written(tl_run *run) {
+    int32_t slot, i;
+    for (slot = 0; slot < run->slot_count; slot++)
+        for (i = 0; i < run->graph->tensor_count; i++) {
+            int32_t id = run->graph->outputs[i].node;
+            tli_sentence s;
+            if (!tli_dies(&run->graph->nodes[id]) || tli_caller_buffer(run, slot, i)->is_written) continue;
+            s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
+                                TLI_RULE(INPUT_DIED_AND_WAS_NOT_WRITTEN), (uint64_t)id, (uint64_t)slot);
+            tli_put_text(&s, tl_name_node(run->graph, id));
+            return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+        }
+    return TL_OK;
+}
+
+// Claim the graph's inputs that are not there: all at first, later those that died, which have their places
+// again.
+static tl_result tli_claim_graph_inputs(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset, number = 0, slot, i;
+    tl_result result = TL_OK;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        for (i = 0; i < graph->tensor_count && !result; i++) {
+            tli_buffer *input = tli_caller_buffer(run, slot, i);
+            if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+            *next = number;
+            number += graph->outputs[i].bytes > 0;
+            if (tli_stays(graph, i) ? input->state != TLI_ABSENT : input->is_entry) continue;
+            input->state = TLI_RESIDENT;
+            input->is_entry = (uint8_t)!tli_stays(graph, i);
+            result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
+            if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
+        }
+    }
+    run->input_count = *next = number;
+    return result;
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes; so the inputs that
+// died. Everything else was released.
 static tl_result tli_claim_entry(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    tl_result result = tli_claim_graph_inputs(run);
     int32_t number = run->input_count, i;
-    tl_result result = TL_OK;
     for (i = 0; i < run->plan.entry_count && !result; i++) {
         const tl_entry *entry = &run->plan.entry[i];
         int32_t index = graph->nodes[entry->node].first_output + entry->output;
@@ -68557,6 +68907,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 #endif
 #ifndef TL_ONLY_TABLES
     run->resumes = 0;
+    result = tli_check_written(run);
+    if (result) return result;
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 #endif
@@ -69162,9 +69514,12 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
                   : TL_OK;
 }
 
-// Whether the plan's entry names a tensor, in the slot of the caller.
+// Whether the plan's entry names a tensor, in the slot of the caller, or it is of an input that has died.
 static int tli_enters(const tl_run *run, tl_tensor tensor) {
+    const tl_node *maker = &run->graph->nodes[tensor.node];
     int32_t i;
+    if (tli_dies(maker))
+        return !tli_caller_buffer(run, run->caller_slot, maker->first_output + tensor.output)->is_entry;
     if (tli_keeps_results(run)) return 0;   // what is kept is not the caller's to write
     for (i = 0; i < run->plan.entry_count; i++) {
         const tl_entry *entry = &run->plan.entry[i];
@@ -71241,34 +71596,12 @@ static tl_result tli_open_run_store(tl_run *run) {
     return TL_OK;
 }
 
-// Claim the graph's inputs of the present slot.
-static tl_result tli_claim_slot_inputs(tl_run *run) {
-    const tl_graph *graph = run->graph;
-    tl_result result = TL_OK;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count && !result; i++) {
-        tli_buffer *input = &run->tensors[i];
-        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
-        input->state = TLI_RESIDENT;
-        result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
-        if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
-    }
-    return result;
-}
-
 // Claim the graph's inputs and the plan's entry, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     tl_account_counters counters;
-    tl_result result = TL_OK;
-    int32_t slot;
+    tl_result result;
     tli_measure_store(&run->store, 1, &counters);
-    for (slot = 0; slot < run->slot_count && !result; slot++) {
-        tli_run_choose_slot(run, slot);
-        result = tli_claim_slot_inputs(run);
-    }
-    tli_run_choose_slot(run, 0);
-    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
-    if (!result) result = tli_claim_entry(run);
+    result = tli_claim_entry(run);
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
     return result;
@@ -72060,7 +72393,7 @@ static uint64_t tli_hash_graph(const tl_graph *graph) {
         hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
         hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
         hash = tl_mix_u64(hash, node->saved_bytes);
-        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep +
+        hash = tl_mix_u64(hash, (uint64_t)((node->is_input > 0) + 2 * node->has_grad + 4 * node->keep +
                                            8 * node->dynamic));
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
@@ -72306,7 +72639,8 @@ static void tli_save_inputs(tli_saving *s) {
     int32_t slot, id, i;
     for (slot = 0; slot < run->slot_count; slot++)
         for (id = 0; id < graph->node_count && !s->result; id++)
-            for (i = 0; graph->nodes[id].is_input && i < graph->nodes[id].output_count; i++) {
+            for (i = 0; tli_stays(graph, graph->nodes[id].first_output) && i < graph->nodes[id].output_count;
+                 i++) {
                 tl_tensor tensor;
                 const tli_buffer *buffer;
                 if (tli_is_elsewhere(run, graph->nodes[id].first_output + i)) continue;
@@ -72506,7 +72840,7 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
     const tli_sim_tensor *t = &sim->tensors[i];
     tli_buffer *buffer = &run->tensors[i];
     uint64_t bytes = run->graph->outputs[i].bytes;
-    int is_input = run->graph->nodes[run->graph->outputs[i].node].is_input, is_packed = t->state == TLI_PACKED;
+    int is_input = tli_stays(run->graph, i), is_packed = t->state == TLI_PACKED;
     int32_t owner = tli_sim_owner(sim, is_packed ? TLI_USE_PACKED : TLI_USE_TENSOR, i);
     if (s->applies && !is_input) {
         buffer->state = t->state;
@@ -72575,6 +72909,22 @@ static void tli_drop_entry(tli_saving *s) {
     }
 }
 
+// The same for inputs that die, whose lifetimes are the first.
+static void tli_drop_dead_inputs(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t number = 0, slot, i;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_sim_choose_slot(&s->sim, slot);
+        for (i = 0; i < run->graph->tensor_count; i++) {
+            if (!run->graph->nodes[run->graph->outputs[i].node].is_input) continue;
+            if (!tli_stays(run->graph, i) && (s->sim.tensors[i].state == TLI_ABSENT ||
+                s->sim.arena.places[tli_sim_owner(&s->sim, TLI_USE_TENSOR, i)] != number))
+                (void)tli_buffer_drop(run, tli_caller_buffer(run, slot, i));
+            number += run->graph->outputs[i].bytes > 0;
+        }
+    }
+}
+
 // Begin the pass that is to be taken over.
 static void tli_open_saved_pass(tli_saving *s) {
     tl_run *run = s->run;
@@ -72591,6 +72941,7 @@ static void tli_open_saved_pass(tli_saving *s) {
     tli_zero(&run->at.event, sizeof run->at.event);
     tli_measure_store(&run->store, 1, &counters);
     tli_drop_entry(s);
+    tli_drop_dead_inputs(s);
 }
 
 // Replay the steps that were carried out.
@@ -75240,7 +75591,8 @@ static const char *tli_find_foreign_field(const tl_op *op) {
     if (op->once) return "once";
     if (op->keep) return "keep";
     if (op->takes_blocks) return "takes_blocks";
-    return op->dynamic ? "dynamic" : NULL;
+    if (op->dynamic) return "dynamic";
+    return op->dies ? "dies" : NULL;
 }
 
 static tl_result tli_fail_state_op(const tli_op_list *list, int32_t i, const char *field) {
@@ -75292,6 +75644,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     node.output_bytes = op->outputs ? op->outputs : &op->output_bytes;
     node.output_count = op->outputs ? op->output_count : 1;
     node.keep = op->keep;
+    node.dies = op->dies;
     node.layer = op->layer;
     if (!is_input) tli_describe_op(list, i, &before, &node);
     return tli_add_node(rules, graph, &node);

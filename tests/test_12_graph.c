@@ -57,13 +57,16 @@ static void add_states(tl_random *random, case_of *c) {
     if ((c->repeat > 1 || random_chance(random, 20)) && tl_hold_gradients(NULL, &c->graph)) fail_msg("%s", "no gradients");
 }
 
-static void make_case(tl_random *random, int32_t max_nodes, int inference, int with_states, case_of *c) {
+enum { PLAIN, WITH_STATES, INPUTS_DIE };
+
+static void make_case(tl_random *random, int32_t max_nodes, int inference, int form, case_of *c) {
     uint64_t work = 2000 + tl_next_random_below(random, 60000);
     memset(c, 0, sizeof *c);
     c->inference = inference;
     c->repeat = random_chance(random, 20) ? 2 : 1;
     if (random_graph(NULL, random, max_nodes, &c->graph)) fail_msg("%s", "no graph");
-    if (with_states) add_states(random, c);
+    if (form == WITH_STATES) add_states(random, c);
+    if (form == INPUTS_DIE) (void)random_let_inputs_die(random, &c->graph);
     c->expected = keep_all_outcome(&c->graph, inference, c->repeat, &c->peak);
     c->budget = 1 + c->peak - tl_next_random_below(random, c->peak * 2 / 3 + 1);
     if (random_chance(random, 25)) {
@@ -177,6 +180,60 @@ static void graphs_with_states_are_trained_as_keep_all_trains_them(void **state)
     printf("%ld graphs with states: %ld with forwards made again, %ld spilled, %ld below the peak of keep all\n", rounds,
            recomputes, spills, lower);
     assert_true(is_thinned() || (recomputes > rounds / 10 && lower > rounds / 4));
+}
+
+// What is freed is written again before each pass; and the outcome is that of inputs that stay.
+static void inputs_that_die_are_written_before_each_pass(void **state) {
+    tl_random random = { 127 };
+    long round, rounds = scaled(300), freed = 0, spills = 0;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        case_of c;
+        uint64_t stays, peak;
+        int32_t i, is_freed = 0;
+        make_case(&random, 16, (int)(round % 3 == 2), INPUTS_DIE, &c);
+        run_case(&c, round % 4 == 3 ? (int)(round / 4 % BACKEND_KINDS) : BACKEND_CHECKED, tl_next_random(&random));
+        for (i = 0; i < c.plan.step_count; i++)
+            is_freed |= c.plan.steps[i].kind == TL_STEP_DROP && c.graph.nodes[c.plan.steps[i].node].is_input;
+        freed += is_freed;
+        spills += c.plan.host_peak_bytes > 0;
+        for (i = 0; i < c.graph.node_count; i++)
+            if (c.graph.nodes[i].is_input) ((tl_node *)c.graph.nodes + i)->is_input = 1;
+        stays = keep_all_outcome(&c.graph, c.inference, c.repeat, &peak);
+        assert_true(stays == c.expected && peak >= c.peak);
+        free_case(&c);
+    }
+    printf("%ld graphs: inputs freed in %ld, %ld spilled\n", rounds, freed, spills);
+    assert_true(is_thinned() || (freed > rounds / 2 && spills > 0));
+}
+
+static void an_input_that_died_is_missed(void **state) {
+    static bed b;
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=- dies\n"
+                               "node 1 y input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                               "node 2 a op fwd=1 bwd=1 out=8 needs=in in=0,1\nend 3\n";
+    static const unsigned char bytes[8] = { 1, 2, 3 };
+    tl_graph graph;
+    tl_plan plan;
+    tl_tensor x = { 0, 0 };
+    int k;
+    (void)state;
+    assert_int_equal(tl_parse_graph(NULL, text, sizeof text - 1, &graph), TL_OK);
+    assert_int_equal(tl_plan_keep_all(NULL, &graph, 1, &plan), TL_OK);
+    bed_open(&b, &graph, BACKEND_CHECKED, 1, 1);
+    b.desc.plan = &plan;
+    b.desc.load = NULL;
+    bed_must_init(&b);
+    for (k = 0; k < 2; k++) {
+        assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+        assert_string_equal(b.env.error.text, "tl_start_pass: inputs: x dies in a pass and was not written since: write it before each");
+        assert_int_equal(tl_write_tensor(b.run, x, bytes, sizeof bytes), TL_OK);
+        mixer_start_pass(&b.mixer);
+        if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+    }
+    bed_close(&b);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
 }
 
 static void forward_only_graphs_give_the_results_of_keep_all(void **state) {
@@ -409,6 +466,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_run_as_planned_with_the_gradients_of_keep_all),
         cmocka_unit_test(graphs_with_states_are_trained_as_keep_all_trains_them),
+        cmocka_unit_test(inputs_that_die_are_written_before_each_pass),
+        cmocka_unit_test(an_input_that_died_is_missed),
         cmocka_unit_test(forward_only_graphs_give_the_results_of_keep_all),
         cmocka_unit_test(a_lazy_run_within_a_budget_is_planned_as_tl_plan_remat_plans),
         cmocka_unit_test(the_budget_decides_what_a_lazy_run_makes_again),

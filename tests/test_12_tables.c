@@ -150,6 +150,7 @@ static void random_plans_compute_the_same(void **state) {
         tl_plan plan;
         memset(&env, 0, sizeof env);
         if (random_graph(&env, &random, 12, &graph)) fail_msg("%s", env.error.text);
+        if (random_chance(&random, 30)) (void)random_let_inputs_die(&random, &graph);
         if (random_slot_plan(&env, &random, &graph, random_chance(&random, 30) ? random_count(&random, 2, TABLE_SLOTS) : 0, &plan))
             fail_msg("%s", "out of memory");
         try_plan(&env, &random, &graph, &plan, &t);

@@ -539,7 +539,7 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
     X(NODES(g)[1].op = 0, "op: must be 1 to 255") \
     X(NODES(g)[1].unit = g->text_bytes + 7, "unit: must be 1 to 255") \
     X(TEXT(g)[NODES(g)[2].unit] = '#', "unit: must be 1 to 255") \
-    X(NODES(g)[1].is_input = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[1].is_input = 3, "flags: must be 0 or 1") \
     X(NODES(g)[2].has_grad = 255, "flags: must be 0 or 1") \
     X(NODES(g)[2].keep = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].fixed = 2, "flags: must be 0 or 1") \
@@ -551,6 +551,7 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
     X(NODES(g)[0].swork_bytes = 1, "swork: must be 0 for an input") \
     X(NODES(g)[0].once = 1, "once: an input has no forward") \
     X(NODES(g)[1].is_input = 1, "op: must be input exactly for inputs") \
+    X(NODES(g)[1].is_input = 2, "op: must be input exactly for inputs") \
     X(NODES(g)[0].is_input = 0, "op: must be input exactly for inputs") \
     X(NODES(g)[2].layer = -2, "layer: must be a number below") \
     X(NODES(g)[2].layer = INT32_MAX, "layer: must be a number below") \

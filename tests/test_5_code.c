@@ -375,6 +375,7 @@ static void add_program(tl_random *random, int number, const char *dir, text_of 
     int32_t k, tables;
     for (;;) {
         assert_int_equal(random_graph(&env, random, 16, &graph), TL_OK);
+        if (random_chance(random, 30)) (void)random_let_inputs_die(random, &graph);
         if (random_code_plan(&env, random, &graph, &plan)) break;
         tl_free_graph(&env, &graph);
     }

@@ -451,6 +451,7 @@
       "inplace: neither a dynamic node nor what one made is run in place", "node, line") \
     X(SWORK_MUST_BE_0_FOR_INPUT, "swork: must be 0 for an input", "node, line") \
     X(ONCE_INPUT_HAS_NO_FORWARD, "once: an input has no forward", "node, line") \
+    X(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS, "dies: is of an input that is no result", "node, line") \
     X(ORIGIN_MUST_BE_NODE_OR_NONE, "origin: must name a node, or be -1", "node, line") \
     X(END_MUST_BE_THE_LAST_LINE, "nothing may follow the line that starts with end", "line") \
     X(END_MUST_BE_THE_NUMBER_OF_NODES, "must be followed by the number of the nodes above", "line") \
@@ -1398,6 +1399,10 @@
       "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
       "a pass was given up between updates: write all weights and moments, or load a save", "updates") \
+    X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
+      "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
+    X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
+      "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
     X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
       "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \

@@ -74,6 +74,10 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
     return text ? text : "?";
 }
 
+// tl_node.is_input of an input that dies, and whether a node is one.
+enum { TLI_INPUT_DIES = 2 };
+static int tli_dies(const tl_node *node) { return node->is_input == TLI_INPUT_DIES; }
+
 // Whether a node is a state with an update, and one that holds its gradient.
 static int tli_has_update(const tl_node *node) {
     return node->state == TL_STATE_TRAINED || node->state == TL_STATE_HELD;
@@ -220,11 +224,11 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
-    if (node->is_input > 1 || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
+    if (node->is_input > TLI_INPUT_DIES || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
         node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
-    if (node->is_input != (node->state || tli_same_text(tl_name_op(graph, id), "input")))
+    if (!node->is_input != !(node->state || tli_same_text(tl_name_op(graph, id), "input")))
         return TLI_RULE(OP_MUST_BE_INPUT_EXACTLY_FOR_INPUTS);
     if (node->layer < -1 || node->layer == INT32_MAX) return TLI_RULE(LAYER_MUST_BE_NUMBER_BELOW_2_31_1);
     if (node->origin < -1 || node->origin == INT32_MAX) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
@@ -235,6 +239,7 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
         if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
         if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
+        if (tli_dies(node) && (node->keep || node->state)) return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (node->state) {
@@ -610,9 +615,12 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once |
+         desc->dies) & ~1)
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
+    if (desc->dies && (desc->keep || !tli_same_text(op, "input")))
+        return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
     return TLI_NO_RULE;
 }
@@ -646,6 +654,7 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->takes_blocks = node->takes_blocks;
     desc->dynamic = node->dynamic;
     desc->once = node->once;
+    desc->dies = tli_dies(node);
     desc->state = (tl_state)node->state;
     desc->origin = tli_pass_origin(node->origin);
 }
@@ -679,7 +688,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
     node->state = (uint8_t)desc->state;
-    node->is_input = (uint8_t)(desc->state || tli_same_text(op, "input"));
+    node->is_input = (uint8_t)(desc->dies ? TLI_INPUT_DIES : desc->state || tli_same_text(op, "input"));
     node->has_grad = (uint8_t)(node->is_input ? tli_has_update(node) : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
@@ -1010,6 +1019,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
+    if (tli_dies(node)) tli_put(w, " dies");
     tli_put(w, "\n");
 }
 
@@ -1037,7 +1047,7 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
     TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
-    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_COUNT
+    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
 };
 
 enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
@@ -1054,7 +1064,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
-    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }
+    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
 };
 
 typedef struct tli_tlg {
@@ -1162,6 +1172,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->once = t->values[TLI_TLG_ONCE].text != NULL;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
+    desc->dies = t->values[TLI_TLG_DIES].text != NULL;
     return TL_OK;
 }
 

@@ -103,6 +103,7 @@ typedef struct tl_node_desc {
     int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
+    int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
 } tl_node_desc;
 
@@ -127,7 +128,8 @@ typedef struct tl_node {
     int32_t  first_output, output_count;  // into tl_graph.outputs
     int32_t  inplace;               // input index, -1 = none
     int32_t  layer;                 // layer number, -1 = none
-    uint8_t  is_input;              // 1 = a graph input or a state: resident throughout, no forward
+    uint8_t  is_input;              // 1 = a graph input or a state: resident throughout, no forward;
+                                    // 2 = a graph input that dies: resident from the start on
     uint8_t  has_grad;              // 1 = it has a backward; of a state that is its update
     uint8_t  keep, fixed;           // as in tl_node_desc
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
@@ -184,6 +186,11 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 // once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
 // back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
 // until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+//
+// dies is for an input whose bytes may be used for other tensors behind its last read. It takes the steps that
+// free and copy tensors (DROP, SPILL, FETCH, WAIT, DROP_HOST); gone without a host copy it cannot be read again
+// in the pass, and a run refuses a pass before which it was not written (that of TL_ONLY_TABLES does not notice).
+// Plans whose search does not know it keep it throughout.
 //
 // origin names the node of the caller's graph from which a node of the planned graph comes: what a client
 // keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
@@ -354,7 +361,7 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
-//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed]
+//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed] [dies]
 //     end <nodes>
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left

@@ -231,7 +231,7 @@ static void tli_sum_nodes(tli_census *c, tl_graph_statistics *s, tl_op_statistic
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         tli_add_to_op(graph, i, &ops[c->ops[i]]);
-        s->input_node_count += graph->nodes[i].is_input;
+        s->input_node_count += graph->nodes[i].is_input > 0;
         s->grad_node_count += graph->nodes[i].has_grad;
     }
     for (i = 0; i < s->op_count; i++) {

@@ -656,7 +656,7 @@ static tl_result tli_buffer_drop(tl_run *run, tli_buffer *buffer) {
     if (!buffer) return TL_OK;
     buffer->state = TLI_ABSENT;
     buffer->codec = TL_CODEC_NONE;
-    buffer->is_entry = 0;
+    buffer->is_entry = buffer->is_written = 0;
     TLI_INVARIANT(buffer->state == TLI_ABSENT);
     return tli_free_held(run, &buffer->device);
 }

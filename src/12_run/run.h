@@ -659,8 +659,8 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
-// and loss scaler, the graph's inputs, its states (weights, moments, sums of gradients that no update has used
-// yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
+// and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that no
+// update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
 // of what changes bits, whatever its plan: graph, precision, seed, slots, variables, formats and quantizations,
 // loss_gradient_word, limits of the scaler, micro-batches, rank, inference and, where its plan compresses,
 // steps. Results that this one would not keep, or that are not there, are made again; a plan with an entry of
@@ -824,7 +824,7 @@ typedef struct tl_op {
     uint64_t param_bytes;             // weights
     uint64_t fwd_cost, bwd_cost;      // 0 = those of desc.costs; where these are 0, too, 1
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
-    int32_t  no_grad, once, keep, takes_blocks, dynamic;  // as in tl_node_desc
+    int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
                                       // those of the weight; of the rest moments, initial, bwork_bytes,

@@ -9,7 +9,7 @@ typedef struct brute_entry { uint64_t cost, peak, slot; } brute_entry;
 typedef struct brute {
     const tl_graph *graph;
     int inference, bits, order_count, ran_of[64], saved_of[64], spent_of[64], order[64], turn[64];
-    uint64_t pinned, between[65], during[65], bytes[64], outs[64], ins[64], reads[64], results;
+    uint64_t pinned, between[65], during[65], bytes[64], outs[64], ins[64], reads[64], results, enters;  // enters: of inputs that die
     brute_state *states; size_t capacity, count;
     brute_entry *heap; size_t heap_count, heap_capacity;
 } brute;
@@ -69,7 +69,8 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
         if (n->once && !n->is_input) b->spent_of[i] = b->bits++;    // it may run once only, and has
         for (k = n->first_output; k < n->first_output + n->output_count; k++) {
             bit[k] = -1;
-            if (n->is_input) { b->pinned += g->outputs[k].bytes; continue; }
+            if (n->is_input == 1) { b->pinned += g->outputs[k].bytes; continue; }
+            if (n->is_input) b->enters |= (uint64_t)1 << b->bits;
             b->bytes[b->bits] = g->outputs[k].bytes;
             b->outs[i] |= (uint64_t)1 << b->bits;
             if (g->outputs[k].needed) b->reads[i] |= (uint64_t)1 << b->bits;
@@ -161,12 +162,12 @@ static inline void brute_forwards(brute *b, const brute_state *s, int done, uint
 static inline int brute_solve(brute *b, uint64_t budget, uint64_t *cost, uint64_t *peak) {
     size_t i;
     brute_state start;
-    if (b->pinned > budget) return 0;
+    if (b->pinned + brute_weigh(b, b->enters) > budget) return 0;
     b->count = b->heap_count = 0;
     for (i = 0; i < b->capacity; i++) { b->states[i].cost = UINT64_MAX; b->states[i].settled = 0; }
     memset(&start, 0, sizeof start);
-    start.peak = b->pinned;
-    brute_edge(b, &start, 0, 0, b->pinned, budget);
+    start.peak = b->pinned + brute_weigh(b, b->enters);
+    brute_edge(b, &start, b->enters, 0, start.peak, budget);
     while (b->heap_count) {
         brute_state *s = &b->states[brute_pop(b)];
         int done = (int)(s->key >> b->bits), k;

@@ -217,6 +217,20 @@ static inline tl_result random_add_states(tl_env *env, tl_random *random, const 
     return result;
 }
 
+// Let some of the inputs of a graph die that a node with a backward reads; how many.
+static inline int32_t random_let_inputs_die(tl_random *random, tl_graph *graph) {
+    int32_t id, k, count = 0;
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count && graph->nodes[id].has_grad; k++) {
+            int32_t from = graph->outputs[graph->inputs[graph->nodes[id].first_input + k].tensor].node;
+            tl_node *node = (tl_node *)graph->nodes + from;
+            if (node->is_input != 1 || node->state || node->keep || !random_chance(random, 60)) continue;
+            node->is_input = 2;
+            count++;
+        }
+    return count;
+}
+
 // The largest allocation that a step of any plan of a graph makes; 1 where there is none.
 static inline uint64_t random_largest(const tl_graph *graph) {
     uint64_t largest = 1;

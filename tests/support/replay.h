@@ -187,8 +187,9 @@ static inline void replay_step(replay *r, const tl_step *step) {
     if (r->broken) return;
     node = &r->graph->nodes[step->node];
     state = &r->nodes[step->node];
-    replay_need(r, !node->is_input || (node->state && node->has_grad && kind == TL_STEP_BACKWARD),
-                "a graph input takes no steps, a state its update alone");
+    replay_need(r, !node->is_input || (node->state && node->has_grad && kind == TL_STEP_BACKWARD) ||
+                   (node->is_input == 2 && kind >= TL_STEP_DROP && kind <= TL_STEP_DROP_HOST && kind != TL_STEP_DROP_SAVED),
+                "a graph input takes no steps, one that dies no calls, a state its update alone");
     replay_need(r, step->output >= -1 && step->output < node->output_count, "no such output");
     if (r->broken) return;
     if (kind == TL_STEP_FORWARD || kind == TL_STEP_FORWARD_INPLACE || kind == TL_STEP_FORWARD_SAVE) {

@@ -129,7 +129,8 @@ static tl_result tli_finish_plan(tli_steps *list, tli_function function, const t
 // Mark a tensor as read at this point of the backward walk. The first mark is the last read in
 // time, so the drop is added here.
 static void tli_want(tli_steps *list, const tl_graph *graph, int32_t tensor, uint8_t *wanted) {
-    if (wanted[tensor] || graph->nodes[graph->outputs[tensor].node].is_input) return;
+    const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+    if (wanted[tensor] || (maker->is_input && !tli_dies(maker))) return;
     wanted[tensor] = 1;
     tli_add_tensor_step(list, graph, TL_STEP_DROP, tensor);
 }

@@ -136,7 +136,7 @@ static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int3
 
 static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
     tl_replay_operand none;
-    if (is_present) return tli_walk_operand_of(w, tli_find_tensor_use(w->graph, tensor), tensor);
+    if (is_present) return tli_walk_operand_of(w, TL_USE_OUTPUT, tensor);
     none.memory = NULL;
     none.lifetime = -1;
     none.start = TL_START_FILLED;

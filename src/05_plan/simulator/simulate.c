@@ -6,6 +6,12 @@
 // A plan is replayed from the graph's inputs and its entry on, step by step, up to the comparison at the end:
 // each result is there, and each offset was used. The figures of the report are those of the state.
 
+// Whether a step is one that an input that dies takes.
+static int tli_moves_input(tl_step_kind kind) {
+    return kind == TL_STEP_DROP || kind == TL_STEP_SPILL || kind == TL_STEP_FETCH || kind == TL_STEP_WAIT ||
+           kind == TL_STEP_DROP_HOST;
+}
+
 static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     const tl_graph *graph = sim->graph;
     int packs = step->kind == TL_STEP_COMPRESS;
@@ -16,7 +22,8 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
         return tli_sim_broken(sim, TLI_RULE(BEGINS_MUST_BE_0));
     if (step->begins && sim->in_flight > 1) return tli_sim_broken(sim, TLI_RULE(BEGINS_ONE_STEP_UNDER_WAY));
     if (step->node < 0 || step->node >= graph->node_count) return tli_sim_broken(sim, TLI_RULE(NO_SUCH_NODE));
-    if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state)
+    if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state &&
+        !(tli_dies(&graph->nodes[step->node]) && tli_moves_input((tl_step_kind)step->kind)))
         return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
     if (graph->nodes[step->node].state && step->kind != TL_STEP_BACKWARD)
         return tli_sim_broken(sim, TLI_RULE(STATES_TAKE_UPDATES_ALONE));

@@ -319,10 +319,11 @@ static tl_result tli_sim_fail_entry(tli_sim *sim, tli_rule rule, int32_t index) 
 
 // -- lifetimes --
 
-// What an allocation of a tensor is for.
-static tl_use tli_find_tensor_use(const tl_graph *graph, int32_t tensor) {
+// What an allocation of a tensor is for; of an input that comes back from the host, as of any tensor that does.
+static tl_use tli_find_tensor_use(const tl_graph *graph, int32_t tensor, int is_at_start) {
     const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
-    return maker->state ? TL_USE_STATE : maker->is_input ? TL_USE_INPUT : TL_USE_OUTPUT;
+    if (maker->state) return TL_USE_STATE;
+    return maker->is_input && is_at_start ? TL_USE_INPUT : TL_USE_OUTPUT;
 }
 
 // Keys of one slot in a ledger.
@@ -362,7 +363,7 @@ static tl_use tli_sim_use(const tli_sim *sim, tli_use use, int32_t index) {
     case TLI_USE_TWICE: return TL_USE_SECOND;
     case TLI_USE_WORK: return TL_USE_SCRATCH;
     }
-    return tli_find_tensor_use(sim->graph, index);
+    return tli_find_tensor_use(sim->graph, index, !sim->step);
 }
 
 // Write down that a step reads or writes an allocation so many times.

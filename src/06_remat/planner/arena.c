@@ -904,8 +904,8 @@ static tl_result tli_plan_remat_plain(tl_env *env, const tl_remat_desc *desc, co
 
 // As tli_plan_remat, within a budget that binds the arena. Where the arena of the first plan with copies is too
 // large, the plan without them may be the better one.
-static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                         int is_trial, tl_plan *plan, tl_remat_report *report) {
+static tl_result tli_search_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                     int is_trial, tl_plan *plan, tl_remat_report *report) {
     tl_remat_report local;
     tli_quiet quiet = tli_begin_quiet(env);
     int lowered;
@@ -915,6 +915,23 @@ static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc,
     if ((desc->codec || budget->host_bytes) && lowered && !result)
         result = tli_plan_remat_plain(env, desc, budget, is_trial, plan, report);
     tli_end_quiet(&quiet, result);
+    return result;
+}
+
+// The same, where inputs of the graph may die.
+static tl_result tli_plan_remat_in_arena(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                         int is_trial, tl_plan *plan, tl_remat_report *report) {
+    tl_remat_desc asked = *desc;
+    tli_dying dying;
+    tl_result result;
+    if (!tli_has_dying(desc->graph)) return tli_search_in_arena(env, desc, budget, is_trial, plan, report);
+    tli_zero(plan, sizeof *plan);
+    if (report) tli_zero(report, sizeof *report);
+    result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_begin_dying(env, &asked, &dying);
+    if (result) return result;
+    result = tli_search_in_arena(env, &asked, budget, is_trial, plan, report);
+    tli_end_dying(env, desc->graph, &dying, plan, report);
     return result;
 }
 

@@ -1203,9 +1203,9 @@ static tli_remat tli_remat_of(const tl_env *env, const tl_remat_desc *desc, cons
 
 // Plan within a budget that was found before: budget_bytes, host_budget_bytes and base_bytes of the desc are
 // not read, nor the capacities of its device. most_work: the work limit where the desc has none.
-static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
-                                   tl_remat_report *report) {
+static tl_result tli_search_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                  uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                  tl_remat_report *report) {
     tli_remat r;
     tl_remat_pool own;
     tl_remat_report local;
@@ -1230,6 +1230,24 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     }
     tli_search_close(&r.search);
     tli_pool_clear(&own);
+    return result;
+}
+
+// The same, where inputs of the graph may die.
+static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                   tl_remat_report *report) {
+    tl_remat_desc asked = *desc;
+    tli_dying dying;
+    tl_result result;
+    if (!tli_has_dying(desc->graph)) return tli_search_remat(env, desc, budget, most_work, answers, plan, report);
+    tli_zero(plan, sizeof *plan);
+    if (report) tli_zero(report, sizeof *report);
+    result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_begin_dying(env, &asked, &dying);
+    if (result) return result;
+    result = tli_search_remat(env, &asked, budget, most_work, answers, plan, report);
+    tli_end_dying(env, desc->graph, &dying, plan, report);
     return result;
 }
 

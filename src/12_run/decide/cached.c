@@ -570,7 +570,12 @@ static tl_result tli_open_cache(tl_run *run, tl_result (*make)(tl_run *run)) {
     tli_quiet quiet;
     tli_caching c;
     tl_result result;
+    int32_t id;
     if (!strategy || strategy->memory != TL_MEMORY_CACHED || !run->desc.version) return TL_OK;
+    for (id = 0; id < run->graph->node_count; id++)
+        if (tli_dies(&run->graph->nodes[id]))
+            return tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                            TLI_RULE(INPUTS_DIE_AND_RESULTS_ARE_KEPT));
     quiet = tli_begin_quiet(run->env);
     tli_zero(&c, sizeof c);
     c.run = run;

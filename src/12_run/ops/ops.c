@@ -80,7 +80,8 @@ static const char *tli_find_foreign_field(const tl_op *op) {
     if (op->once) return "once";
     if (op->keep) return "keep";
     if (op->takes_blocks) return "takes_blocks";
-    return op->dynamic ? "dynamic" : NULL;
+    if (op->dynamic) return "dynamic";
+    return op->dies ? "dies" : NULL;
 }
 
 static tl_result tli_fail_state_op(const tli_op_list *list, int32_t i, const char *field) {
@@ -132,6 +133,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     node.output_bytes = op->outputs ? op->outputs : &op->output_bytes;
     node.output_count = op->outputs ? op->output_count : 1;
     node.keep = op->keep;
+    node.dies = op->dies;
     node.layer = op->layer;
     if (!is_input) tli_describe_op(list, i, &before, &node);
     return tli_add_node(rules, graph, &node);

@@ -1099,34 +1099,12 @@ static tl_result tli_open_run_store(tl_run *run) {
     return TL_OK;
 }
 
-// Claim the graph's inputs of the present slot.
-static tl_result tli_claim_slot_inputs(tl_run *run) {
-    const tl_graph *graph = run->graph;
-    tl_result result = TL_OK;
-    int32_t i;
-    for (i = 0; i < graph->tensor_count && !result; i++) {
-        tli_buffer *input = &run->tensors[i];
-        if (!graph->nodes[graph->outputs[i].node].is_input) continue;
-        input->state = TLI_RESIDENT;
-        result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
-        if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
-    }
-    return result;
-}
-
 // Claim the graph's inputs and the plan's entry, which stay claimed between passes, and fill them with zeroes.
 static tl_result tli_claim_inputs(tl_run *run) {
     tl_account_counters counters;
-    tl_result result = TL_OK;
-    int32_t slot;
+    tl_result result;
     tli_measure_store(&run->store, 1, &counters);
-    for (slot = 0; slot < run->slot_count && !result; slot++) {
-        tli_run_choose_slot(run, slot);
-        result = tli_claim_slot_inputs(run);
-    }
-    tli_run_choose_slot(run, 0);
-    run->input_count = run->arenas[TL_TIER_DEVICE].next_offset;
-    if (!result) result = tli_claim_entry(run);
+    result = tli_claim_entry(run);
     tli_measure_store(&run->store, 0, &counters);
     run->input_arena_bytes = counters.arena_bytes;
     return result;

@@ -133,7 +133,7 @@ static uint64_t tli_hash_graph(const tl_graph *graph) {
         hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
         hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
         hash = tl_mix_u64(hash, node->saved_bytes);
-        hash = tl_mix_u64(hash, (uint64_t)(node->is_input + 2 * node->has_grad + 4 * node->keep +
+        hash = tl_mix_u64(hash, (uint64_t)((node->is_input > 0) + 2 * node->has_grad + 4 * node->keep +
                                            8 * node->dynamic));
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
@@ -379,7 +379,8 @@ static void tli_save_inputs(tli_saving *s) {
     int32_t slot, id, i;
     for (slot = 0; slot < run->slot_count; slot++)
         for (id = 0; id < graph->node_count && !s->result; id++)
-            for (i = 0; graph->nodes[id].is_input && i < graph->nodes[id].output_count; i++) {
+            for (i = 0; tli_stays(graph, graph->nodes[id].first_output) && i < graph->nodes[id].output_count;
+                 i++) {
                 tl_tensor tensor;
                 const tli_buffer *buffer;
                 if (tli_is_elsewhere(run, graph->nodes[id].first_output + i)) continue;
@@ -579,7 +580,7 @@ static void tli_save_tensor(tli_saving *s, int32_t i) {
     const tli_sim_tensor *t = &sim->tensors[i];
     tli_buffer *buffer = &run->tensors[i];
     uint64_t bytes = run->graph->outputs[i].bytes;
-    int is_input = run->graph->nodes[run->graph->outputs[i].node].is_input, is_packed = t->state == TLI_PACKED;
+    int is_input = tli_stays(run->graph, i), is_packed = t->state == TLI_PACKED;
     int32_t owner = tli_sim_owner(sim, is_packed ? TLI_USE_PACKED : TLI_USE_TENSOR, i);
     if (s->applies && !is_input) {
         buffer->state = t->state;
@@ -648,6 +649,22 @@ static void tli_drop_entry(tli_saving *s) {
     }
 }
 
+// The same for inputs that die, whose lifetimes are the first.
+static void tli_drop_dead_inputs(tli_saving *s) {
+    tl_run *run = s->run;
+    int32_t number = 0, slot, i;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        tli_sim_choose_slot(&s->sim, slot);
+        for (i = 0; i < run->graph->tensor_count; i++) {
+            if (!run->graph->nodes[run->graph->outputs[i].node].is_input) continue;
+            if (!tli_stays(run->graph, i) && (s->sim.tensors[i].state == TLI_ABSENT ||
+                s->sim.arena.places[tli_sim_owner(&s->sim, TLI_USE_TENSOR, i)] != number))
+                (void)tli_buffer_drop(run, tli_caller_buffer(run, slot, i));
+            number += run->graph->outputs[i].bytes > 0;
+        }
+    }
+}
+
 // Begin the pass that is to be taken over.
 static void tli_open_saved_pass(tli_saving *s) {
     tl_run *run = s->run;
@@ -664,6 +681,7 @@ static void tli_open_saved_pass(tli_saving *s) {
     tli_zero(&run->at.event, sizeof run->at.event);
     tli_measure_store(&run->store, 1, &counters);
     tli_drop_entry(s);
+    tli_drop_dead_inputs(s);
 }
 
 // Replay the steps that were carried out.

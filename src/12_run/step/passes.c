@@ -73,6 +73,12 @@ static int tli_run_holds_often(const tl_run *run) {
 }
 #endif
 
+// Whether a tensor is of a graph input, or a state, that no plan frees.
+static int tli_stays(const tl_graph *graph, int32_t tensor) {
+    const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+    return maker->is_input && !tli_dies(maker);
+}
+
 // Release the buffers of the present slot. What the plan's entry took stays, as inputs do, where no step has
 // freed it.
 static void tli_release_slot(tl_run *run, int with_inputs) {
@@ -80,8 +86,8 @@ static void tli_release_slot(tl_run *run, int with_inputs) {
     int32_t i;
     for (i = 0; i < graph->tensor_count; i++) {
         (void)tli_buffer_drop(run, &run->gradients[i]);
-        if (graph->nodes[graph->outputs[i].node].is_input && !with_inputs) continue;
         (void)tli_buffer_drop_host(run, &run->tensors[i]);
+        if (tli_stays(graph, i) && !with_inputs) continue;
         if (run->tensors[i].is_entry && !with_inputs) run->tensors[i].state = TLI_RESIDENT;
         else (void)tli_buffer_drop(run, &run->tensors[i]);
     }
@@ -109,13 +115,52 @@ static void tli_release_buffers(tl_run *run, int with_inputs) {
     TLI_INVARIANT(tli_run_holds(run));
 }
 
-// Claim what the plan's entry names and is not there (any more), and fill it with zeroes. Everything else but
-// the inputs was released.
+// An input that dies is written before each pass, in every slot.
+static tl_result tli_check_written(tl_run *run) {
+    int32_t slot, i;
+    for (slot = 0; slot < run->slot_count; slot++)
+        for (i = 0; i < run->graph->tensor_count; i++) {
+            int32_t id = run->graph->outputs[i].node;
+            tli_sentence s;
+            if (!tli_dies(&run->graph->nodes[id]) || tli_caller_buffer(run, slot, i)->is_written) continue;
+            s = tli_begin_error(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS),
+                                TLI_RULE(INPUT_DIED_AND_WAS_NOT_WRITTEN), (uint64_t)id, (uint64_t)slot);
+            tli_put_text(&s, tl_name_node(run->graph, id));
+            return tli_end_error(run->env, &s, TL_ERROR_INVALID_ARG);
+        }
+    return TL_OK;
+}
+
+// Claim the graph's inputs that are not there: all at first, later those that died, which have their places
+// again.
+static tl_result tli_claim_graph_inputs(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset, number = 0, slot, i;
+    tl_result result = TL_OK;
+    for (slot = 0; slot < run->slot_count; slot++) {
+        for (i = 0; i < graph->tensor_count && !result; i++) {
+            tli_buffer *input = tli_caller_buffer(run, slot, i);
+            if (!graph->nodes[graph->outputs[i].node].is_input) continue;
+            *next = number;
+            number += graph->outputs[i].bytes > 0;
+            if (tli_stays(graph, i) ? input->state != TLI_ABSENT : input->is_entry) continue;
+            input->state = TLI_RESIDENT;
+            input->is_entry = (uint8_t)!tli_stays(graph, i);
+            result = tli_claim_device(run, graph->outputs[i].bytes, &input->device);
+            if (!result) result = tli_fill_range(&run->store, &input->device.range, 0);
+        }
+    }
+    run->input_count = *next = number;
+    return result;
+}
+
+// Claim what the plan's entry names and is not there (any more), and fill it with zeroes; so the inputs that
+// died. Everything else was released.
 static tl_result tli_claim_entry(tl_run *run) {
     const tl_graph *graph = run->graph;
     int32_t *next = &run->arenas[TL_TIER_DEVICE].next_offset;
+    tl_result result = tli_claim_graph_inputs(run);
     int32_t number = run->input_count, i;
-    tl_result result = TL_OK;
     for (i = 0; i < run->plan.entry_count && !result; i++) {
         const tl_entry *entry = &run->plan.entry[i];
         int32_t index = graph->nodes[entry->node].first_output + entry->output;
@@ -337,6 +382,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 #endif
 #ifndef TL_ONLY_TABLES
     run->resumes = 0;
+    result = tli_check_written(run);
+    if (result) return result;
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
 #endif

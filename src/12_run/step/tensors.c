@@ -57,9 +57,12 @@ static tl_result tli_move_tensor(tl_run *run, tli_function function, tl_range ra
                   : TL_OK;
 }
 
-// Whether the plan's entry names a tensor, in the slot of the caller.
+// Whether the plan's entry names a tensor, in the slot of the caller, or it is of an input that has died.
 static int tli_enters(const tl_run *run, tl_tensor tensor) {
+    const tl_node *maker = &run->graph->nodes[tensor.node];
     int32_t i;
+    if (tli_dies(maker))
+        return !tli_caller_buffer(run, run->caller_slot, maker->first_output + tensor.output)->is_entry;
     if (tli_keeps_results(run)) return 0;   // what is kept is not the caller's to write
     for (i = 0; i < run->plan.entry_count; i++) {
         const tl_entry *entry = &run->plan.entry[i];

@@ -1,0 +1,211 @@
+// [6] REMAT of graphs whose inputs die: optimal by brute force, valid by an independent replay, by every planner.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+#include "support/random_graph.h"
+#include "support/brute_force.h"
+#include "support/replay.h"
+#include "support/sink_support.h"
+
+static const char *text_of(const tl_graph *graph) {
+    static char text[65536];
+    tl_print_graph(graph, text, sizeof text);
+    return text;
+}
+
+// Whether a backward comes before each update: only then are inputs freed.
+static int all_updates_wait(const tl_graph *graph) {
+    int32_t id, reader, k, all = 1;
+    for (id = 0; id < graph->node_count; id++) {
+        int waits = graph->nodes[id].state != TL_STATE_TRAINED;
+        for (reader = 0; reader < graph->node_count; reader++)
+            for (k = 0; k < graph->nodes[reader].input_count && graph->nodes[reader].has_grad; k++)
+                waits |= graph->outputs[graph->inputs[graph->nodes[reader].first_input + k].tensor].node == id;
+        all &= waits;
+    }
+    return all;
+}
+
+static void dying_graph(tl_random *random, int32_t max_nodes, int32_t states, int percent, tl_graph *graph) {
+    tl_graph plain;
+    for (;;) {
+        if (random_effect_graph(NULL, random, max_nodes, percent, &plain)) fail_msg("%s", "no graph");
+        if (!states) *graph = plain;
+        else if (random_add_states(NULL, random, &plain, states, graph)) fail_msg("%s", "no graph");
+        else tl_free_graph(NULL, &plain);
+        if (all_updates_wait(graph) && random_let_inputs_die(random, graph)) break;
+        tl_free_graph(NULL, graph);
+    }
+    if (tl_check_graph(NULL, graph)) fail_msg("not a valid graph:\n%s", text_of(graph));
+}
+
+static void check_replay(const tl_graph *graph, const tl_plan *plan, const char *by) {
+    replay r;
+    if (!replay_plan(graph, plan, NULL, &r)) {
+        char steps[4096];
+        tl_print_schedule(plan, steps, sizeof steps);
+        fail_msg("%s: step %d: %s\n%s%s", by, (int)r.step, r.broken, text_of(graph), steps);
+    }
+    if (r.peak != plan->peak_bytes || r.cost != plan->cost)
+        fail_msg("%s: peak %lu, not %lu; cost %lu, not %lu\n%s", by, (unsigned long)plan->peak_bytes, (unsigned long)r.peak,
+                 (unsigned long)plan->cost, (unsigned long)r.cost, text_of(graph));
+}
+
+static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
+    tl_random random = { 4301 };
+    brute b;
+    brute_state *states = (brute_state *)calloc(1 << 17, sizeof *states);
+    brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
+    int tried = 0, freed = 0;
+    (void)state;
+    while (tried < scaled(600)) {
+        int inference = tried % 3 == 2, k;
+        uint64_t cost, peak;
+        tl_graph graph;
+        tl_plan all;
+        dying_graph(&random, 6, tried % 4 == 3 ? 2 : 0, tried % 2 * 30, &graph);
+        for (k = 0; k < graph.node_count && inference; k++) ((tl_node *)graph.nodes + k)->keep = 0;     // all have to run
+        if (brute_init(&b, &graph, inference) > 15) { tl_free_graph(NULL, &graph); continue; }
+        b.states = states; b.capacity = 1 << 17;
+        b.heap = heap; b.heap_capacity = 1 << 20;
+        if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no plan");
+        check_replay(&graph, &all, "keep all");
+        for (k = 0; k < all.step_count; k++)
+            freed += all.steps[k].kind == TL_STEP_DROP && graph.nodes[all.steps[k].node].is_input;
+        for (k = 0; k < 3; k++) {
+            uint64_t budget = all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1);
+            tl_remat_desc desc;
+            tl_env env;
+            tl_plan plan;
+            tl_remat_report report;
+            tl_result result;
+            int fits;
+            memset(&desc, 0, sizeof desc);
+            memset(&env, 0, sizeof env);
+            desc.graph = &graph;
+            desc.inference = inference;
+            desc.live = 1;
+            desc.budget_bytes = budget ? budget : 1;
+            fits = brute_solve(&b, desc.budget_bytes, &cost, &peak);
+            result = tl_plan_remat(&env, &desc, &plan, &report);
+            if (result != (fits ? TL_OK : TL_ERROR_INFEASIBLE))
+                fail_msg("graph %d, budget %lu: %s\n%s", tried, (unsigned long)budget, env.error.text, text_of(&graph));
+            if (!report.proven) fail_msg("graph %d: not proven\n%s", tried, text_of(&graph));
+            if (fits && report.cost != cost)
+                fail_msg("graph %d, budget %lu: %lu, brute force %lu\n%s", tried, (unsigned long)budget,
+                         (unsigned long)report.cost, (unsigned long)cost, text_of(&graph));
+            if (fits) check_replay(&graph, &plan, "remat");
+            if (!fits) {
+                assert_true(report.limiting_node < 0 || report.limiting_node < graph.node_count);
+                if (!brute_solve(&b, report.least_budget_bytes, &cost, &peak))
+                    fail_msg("graph %d: least budget %lu is too small\n%s", tried, (unsigned long)report.least_budget_bytes, text_of(&graph));
+                assert_false(brute_solve(&b, report.least_budget_bytes - 1, &cost, &peak));
+            }
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+        tried++;
+    }
+    printf("%d graphs, %d inputs freed where everything else is kept\n", tried, freed);
+    assert_true(freed > 0);
+    free(states);
+    free(heap);
+}
+
+// Placed, with host copies, larger: what a plan says is what a replay finds, also at its offsets.
+static void plans_are_valid_and_placed(void **state) {
+    tl_random random = { 4302 };
+    int i, k, plans = 0;
+    (void)state;
+    for (i = 0; i < scaled(120); i++) {
+        int inference = i % 2;
+        tl_graph graph;
+        tl_plan all;
+        dying_graph(&random, i % 4 == 3 ? 60 : 14, i % 3, i % 3 * 10, &graph);
+        if (tl_plan_keep_all(NULL, &graph, inference, &all)) fail_msg("%s", "no plan");
+        for (k = 0; k < 3; k++) {
+            tl_remat_desc desc;
+            tl_env env;
+            tl_plan plan;
+            tl_simulate_desc simulate;
+            tl_report report;
+            tl_result result;
+            memset(&desc, 0, sizeof desc);
+            memset(&env, 0, sizeof env);
+            memset(&simulate, 0, sizeof simulate);
+            desc.graph = &graph;
+            desc.inference = inference;
+            desc.budget_bytes = 1 + all.peak_bytes + 8 - tl_next_random_below(&random, all.peak_bytes / 2 + 1);
+            desc.host_budget_bytes = k == 2 ? all.peak_bytes : 0;
+            desc.alignment_bytes = k == 1 ? 4 : 0;
+            desc.work_limit = 1000000;
+            result = tl_plan_remat(&env, &desc, &plan, NULL);
+            if (result == TL_ERROR_INFEASIBLE) continue;
+            if (result) fail_msg("%s", env.error.text);
+            check_replay(&graph, &plan, "placed");
+            simulate.graph = &graph;
+            simulate.plan = &plan;
+            if (tl_simulate_plan(&env, &simulate, &report)) fail_msg("graph %d: %s\n%s", i, env.error.text, text_of(&graph));
+            assert_true(report.arena_bytes == plan.arena_bytes && plan.arena_bytes <= desc.budget_bytes);
+            plans++;
+            tl_free_plan(&env, &plan);
+        }
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+    }
+    printf("%d plans\n", plans);
+    assert_true(plans > scaled(120));
+}
+
+static void the_rules_of_inputs_that_die(void **state) {
+    tl_env env;
+    tl_graph graph;
+    tl_plan plan;
+    tl_simulate_desc desc;
+    tl_report report;
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=- dies\n"
+                               "node 1 a op fwd=1 bwd=1 out=8 needs=in in=0\nnode 2 b op fwd=1 bwd=1 out=4 needs=none in=1\nend 3\n";
+    static const char good[] = "F 1\nF 2\nD 1\nB 2\nB 1\nD 0\n";
+    static const char wrong[] = "tlg 2\nnode 0 x op fwd=0 bwd=0 out=8 needs=none in=- dies\nend 1\n";
+    static const char *const bad[][2] = { { "F 1\nD 0\nF 2\nB 2\nB 1\n", "not resident" },
+                                          { "F 0\nF 1\nF 2\nB 2\nB 1\n", "input nodes" },
+                                          { "D 0\nF 1\nF 2\nB 2\nB 1\n", "not resident" },
+                                          { "C 0 f16\nF 1\nF 2\nB 2\nB 1\n", "input nodes" } };
+    int i;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    assert_int_equal(tl_parse_graph(&env, text, sizeof text - 1, &graph), TL_OK);
+    assert_int_equal(graph.nodes[0].is_input, 2);
+    assert_string_equal(text_of(&graph), text);
+    desc.graph = &graph;
+    desc.plan = &plan;
+    assert_int_equal(tl_parse_schedule(&env, good, sizeof good - 1, &plan), TL_OK);
+    assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_OK);
+    tl_free_plan(&env, &plan);
+    for (i = 0; i < 4; i++) {
+        assert_int_equal(tl_parse_schedule(&env, bad[i][0], strlen(bad[i][0]), &plan), TL_OK);
+        assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_ERROR_INVALID_PLAN);
+        if (!strstr(env.error.text, bad[i][1])) fail_msg("%s", env.error.text);
+        tl_free_plan(&env, &plan);
+    }
+    tl_free_graph(&env, &graph);
+    assert_int_equal(tl_parse_graph(&env, wrong, sizeof wrong - 1, &graph), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(env.error.text, "dies: is of an input"));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
+        cmocka_unit_test(plans_are_valid_and_placed),
+        cmocka_unit_test(the_rules_of_inputs_that_die),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
