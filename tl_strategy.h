@@ -861,8 +861,8 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 // dies is for an input whose bytes may be used for other tensors behind its last read. It takes the steps that
 // free and copy tensors (DROP, SPILL, FETCH, WAIT, DROP_HOST); gone without a host copy it cannot be read again
-// in the pass, and a run refuses a pass before which it was not written (that of TL_ONLY_TABLES does not notice).
-// Plans whose search does not know it keep it throughout.
+// in the pass, and a run refuses a pass before which it was not written (that of TL_ONLY_TABLES does not
+// notice). Plans whose search does not know it keep it throughout.
 //
 // origin names the node of the caller's graph from which a node of the planned graph comes: what a client
 // keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
@@ -890,6 +890,9 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 //
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
+
+// Let all inputs die that are no results (tl_node_desc.dies): plans that are made then may free them.
+TLDEF void tl_let_inputs_die(tl_graph *graph);
 
 #ifndef TL_NO_PLANNERS
 // Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before
@@ -5785,18 +5788,19 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
-// and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that no
-// update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
-// of what changes bits, whatever its plan: graph, precision, seed, slots, variables, formats and quantizations,
-// loss_gradient_word, limits of the scaler, micro-batches, rank, inference and, where its plan compresses,
-// steps. Results that this one would not keep, or that are not there, are made again; a plan with an entry of
-// its own needs that entry. Between two passes of a training step it is the number of that step and the scale
-// of its loss as well: the next tl_start_pass goes on with it, and tl_run_plan runs the passes that are left of
-// it, from the micro-batch on that follows as many as have ended. Graphs whose states are updated elsewhere
-// (TL_UPDATES_FUSED, TL_UPDATES_END) are two graphs. In a pass it is all that is live as well, and goes into a
-// run of the same plan alone, with the same places and in_flight: it goes on with the step that comes next.
-// What follows is the same to the bit as without. Whatever else the caller has, such as weights that are
-// neither states nor variables, and generators of random numbers, is the caller's to save.
+// and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that
+// no update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into
+// any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots, variables,
+// formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank, inference and,
+// where its plan compresses, steps. Results that this one would not keep, or that are not there, are made
+// again; a plan with an entry of its own needs that entry. Between two passes of a training step it is the
+// number of that step and the scale of its loss as well: the next tl_start_pass goes on with it, and
+// tl_run_plan runs the passes that are left of it, from the micro-batch on that follows as many as have ended.
+// Graphs whose states are updated elsewhere (TL_UPDATES_FUSED, TL_UPDATES_END) are two graphs. In a pass it is
+// all that is live as well, and goes into a run of the same plan alone, with the same places and in_flight: it
+// goes on with the step that comes next. What follows is the same to the bit as without. Whatever else the
+// caller has, such as weights that are neither states nor variables, and generators of random numbers, is the
+// caller's to save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
 // of graph, settings and plan, variables, tensors as they lie in memory, and 8 bytes of checksum. Tensors are
@@ -7731,6 +7735,7 @@ static size_t tli_finish(tli_writer *w) {
       "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
     X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
     X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
+    X(RANKS_KEEP_INPUTS, "graph: inputs that die are of one rank: on several they stay", "") \
     X(RANKS_SUM_NO_STATES, \
       "graph: states are updated within a pass, gradients of ranks are summed between passes", "")
 
@@ -10963,7 +10968,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
         if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
         if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
-        if (tli_dies(node) && (node->keep || node->state)) return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
+        if (tli_dies(node) && (node->keep || node->state))
+            return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (node->state) {
@@ -12302,6 +12308,15 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tli_release(env, outputs);
     tli_release(env, views);
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+}
+
+TLI_IMPL void tl_let_inputs_die(tl_graph *graph) {
+    tl_node *nodes;
+    int32_t id;
+    TL_ASSERT(graph);
+    nodes = (tl_node *)graph->nodes;
+    for (id = 0; id < graph->node_count; id++)
+        if (nodes[id].is_input && !nodes[id].state && !nodes[id].keep) nodes[id].is_input = TLI_INPUT_DIES;
 }
 
 // -- states: an optimizer for a graph --
@@ -34948,8 +34963,8 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
-        uint64_t flags = (uint64_t)(node->is_input > 0) + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
-                         8 * (uint64_t)node->once + 16 * (uint64_t)node->dynamic;
+        uint64_t flags = (uint64_t)(node->is_input > 0) + 2 * (uint64_t)node->has_grad +
+                         4 * (uint64_t)node->keep + 8 * (uint64_t)node->once + 16 * (uint64_t)node->dynamic;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
         tli_pool_mix(&key, flags + 32 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);
@@ -36614,15 +36629,15 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 
 // -- inputs that die --
 //
-// To the search the inputs that die are the outputs of one node, listed first, that runs once and for nothing: so
-// they are freed, and copied, as any other tensor. In the plan they have no forward, for they are there from the
-// start on:
+// To the search the inputs that die are the outputs of one node, listed first, that runs once and for nothing:
+// so they are freed, and copied, as any other tensor. In the plan they have no forward, for they are there from
+// the start on:
 //
 //     searched    F x   F a   F b   D x   ..
 //     planned     F a   F b   D x   ..           the same bytes at every later step
 //
-// So it has to run before all others: its last output, of no bytes, is read by every node that could run before. An
-// update that waits for no backward could run before as well: where there is one, inputs stay.
+// So it has to run before all others: its last output, of no bytes, is read by every node that could run
+// before. An update that waits for no backward could run before as well: where there is one, inputs stay.
 
 typedef struct tli_dying {
     tl_graph graph;        // as the search takes it: its node 0 makes all inputs that leave
@@ -36648,9 +36663,10 @@ static int tli_has_idle_update(const tl_graph *graph, int inference, uint8_t *wa
     return is_idle;
 }
 
-// The inputs that a node reads which has a backward, makes a result, or is read by such a node. results: [tensors],
-// wanted: [nodes], scratch.
-static void tli_mark_dying(const tl_graph *graph, int inference, uint8_t *results, uint8_t *wanted, tli_dying *d) {
+// The inputs that a node reads which has a backward, makes a result, or is read by such a node. Scratch: results
+// of all tensors, wanted of all nodes.
+static void tli_mark_dying(const tl_graph *graph, int inference, uint8_t *results, uint8_t *wanted,
+                           tli_dying *d) {
     int32_t id, i;
     if (tli_has_idle_update(graph, inference, wanted)) return;
     tli_zero(wanted, (size_t)graph->node_count);
@@ -36755,8 +36771,8 @@ static void tli_fill_searched(const tl_graph *from, const uint8_t *lossless, tl_
     }
 }
 
-// The graph as the search takes it, for a desc that has one; d->count is 0 where no input leaves. On error there is
-// nothing to free.
+// The graph as the search takes it, for a desc that has one; d->count is 0 where no input leaves. On error
+// there is nothing to free.
 static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d) {
     const tl_graph *from = desc->graph;
     size_t nodes = (size_t)from->node_count, tensors = (size_t)from->tensor_count;
@@ -36792,8 +36808,8 @@ static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d)
     return TL_OK;
 }
 
-// Offsets are those of inputs, then those of steps. The ones of inputs that leave are the first of steps: put each
-// in front of those of inputs that are listed below it.
+// Offsets are those of inputs, then those of steps. The ones of inputs that leave are the first of steps: put
+// each in front of those of inputs that are listed below it.
 static void tli_move_offsets(const tl_graph *graph, const tli_dying *d, uint64_t *offsets) {
     int32_t number = 0, next = 0, i, k;
     for (i = 0; i < graph->tensor_count; i++) {
@@ -37778,9 +37794,9 @@ static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output 
         }
 }
 
-static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
-                                   tl_remat_report *report);
+static tl_result tli_search_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                  uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                  tl_remat_report *report);
 
 // Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan
 // with compressed copies is one of that graph if the conversions are left out, and costs no less.
@@ -37799,7 +37815,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
     budget.host_bytes = r->host_budget;
-    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_TRIAL, &plan, &report);
+    result = tli_search_remat(&r->quiet, &desc, &budget, limit, TLI_REMAT_TRIAL, &plan, &report);
     tli_remat_add_work(r, report.work);
     tl_free_plan(&r->quiet, &plan);
     if (!result) return tli_remat_raise_bound(r, report.bound_cost);
@@ -38083,7 +38099,8 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     tl_remat_desc asked = *desc;
     tli_dying dying;
     tl_result result;
-    if (!tli_has_dying(desc->graph)) return tli_search_remat(env, desc, budget, most_work, answers, plan, report);
+    if (!tli_has_dying(desc->graph))
+        return tli_search_remat(env, desc, budget, most_work, answers, plan, report);
     tli_zero(plan, sizeof *plan);
     if (report) tli_zero(report, sizeof *report);
     result = tl_check_graph(env, desc->graph);
@@ -57019,6 +57036,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     result = tl_check_graph(env, desc->graph);
     if (!result && !desc->inference && tli_has_states(desc->graph))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_SUM_NO_STATES));
+    if (!result && tli_has_dying(desc->graph))
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_KEEP_INPUTS));
     if (!result) why = tli_find_stages_rule(desc);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))
@@ -67916,7 +67935,7 @@ static tl_result tli_memory_step(tl_run *run) {
     if (run->at.last.kind == TL_STEP_DROP_SAVED)
         return tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node));
     tli_step_outputs(run, &run->at.last, &i, &end);
-    if (run->graph->nodes[run->at.last.node].is_input) return TL_OK;     // it has its place again in the next pass
+    if (run->graph->nodes[run->at.last.node].is_input) return TL_OK;     // its place is that of every pass
     for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
     return TL_OK;
 }

@@ -338,7 +338,7 @@ typedef struct options {
     const char *ranks, *chunks;
     int         inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
     int         data, automatic, gpipe;       // of --ranks
-    int         clip;
+    int         clip, inputs_die;
 } options;
 
 static char policy_names[128] = "                   ";  // of those that make plans: list_policies
@@ -477,6 +477,8 @@ static const char *const usage[] = {
     "                    when every gradient is, as clipping by the norm of all needs it)",
     "  --clip            with --updates end: a node that scales all gradients before the first update",
     "  --update-rate R   speed of the memory that updates read and write; without it they take no time",
+    "  --inputs-die      inputs are freed behind their last read, and written again before each pass; in",
+    "                    a tlg 2 single inputs say so (dies)",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
     "  --svg FILE        a picture: steps and live bytes over time, or with --pareto, --front the curve;",
     "                    with --ranks a lane for each rank: calls with the costs of their plans, where",
@@ -630,6 +632,7 @@ static int check_rank_options(const options *o) {
         { compiles(o), o->compile ? "--compile" : "--recommend" },
         { o->compact, "--compact" },                 { o->no_names, "--no-names" },
         { o->optimizer != NULL, "--optimizer" },     { o->updates != NULL, "--updates" },
+        { o->inputs_die, "--inputs-die" },
     };
     const struct { int is_there; const char *name; } of_pipelines[] = {
         { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
@@ -742,6 +745,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--states", &o->states, NULL },     { "--micro-batches", &o->batches, NULL },
         { "--optimizer", &o->optimizer, NULL }, { "--updates", &o->updates, NULL },
         { "--update-rate", &o->update_rate, NULL }, { "--clip", NULL, &o->clip },
+        { "--inputs-die", NULL, &o->inputs_die },
         { "--bank", &o->banks[0], NULL },     { "--in-flight", &o->in_flight, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
@@ -4401,6 +4405,7 @@ static int plan_model(program *p) {
     int code = check_files(&p->o);
     if (!code) code = read_model(p);
     if (!code && p->o.cost_unit) code = refine_costs(p);
+    if (!code && p->o.inputs_die) tl_let_inputs_die(&p->graph);
     if (!code && (p->o.optimizer || p->o.updates)) code = own_weights(p);
     if (!code && p->o.split && !p->o.ranks && tl_hold_gradients(&p->env, &p->graph)) code = fail_result(p, path_of(p));
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);

@@ -118,6 +118,29 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
     free(heap);
 }
 
+static void check_policies(const tl_graph *graph, uint64_t budget) {
+    tl_policy_kind kind;
+    for (kind = TL_POLICY_KEEP_ALL; kind <= TL_POLICY_CHAIN; kind = (tl_policy_kind)(kind + 1)) {
+        tl_policy_desc desc;
+        tl_env env;
+        tl_plan plan;
+        tl_result result;
+        memset(&desc, 0, sizeof desc);
+        memset(&env, 0, sizeof env);
+        desc.graph = graph;
+        desc.policy.kind = kind;
+        desc.budget_bytes = budget;
+        result = tl_plan_policy(&env, &desc, &plan);
+        if (result && result != TL_ERROR_INFEASIBLE && result != TL_ERROR_UNSUPPORTED && result != TL_ERROR_INVALID_ARG)
+            fail_msg("policy %s: %s\n%s", tl_name_policy(kind), env.error.text, text_of(graph));
+        if (!result) {
+            check_replay(graph, &plan, tl_name_policy(kind));
+            assert_true(plan.peak_bytes <= budget);
+        }
+        tl_free_plan(&env, &plan);
+    }
+}
+
 // Placed, with host copies, larger: what a plan says is what a replay finds, also at its offsets.
 static void plans_are_valid_and_placed(void **state) {
     tl_random random = { 4302 };
@@ -145,6 +168,7 @@ static void plans_are_valid_and_placed(void **state) {
             desc.host_budget_bytes = k == 2 ? all.peak_bytes : 0;
             desc.alignment_bytes = k == 1 ? 4 : 0;
             desc.work_limit = 1000000;
+            if (!inference) check_policies(&graph, desc.budget_bytes);
             result = tl_plan_remat(&env, &desc, &plan, NULL);
             if (result == TL_ERROR_INFEASIBLE) continue;
             if (result) fail_msg("%s", env.error.text);

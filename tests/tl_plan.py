@@ -305,6 +305,26 @@ node 3 loss ce fwd=1 bwd=1 out=4 needs=in in=2
     refused(1, ['no node has weights'], MODEL, '--optimizer', 'sgd')
     refused(1, ['no node has weights', '--updates'], MODEL, '--updates', 'end')
 
+def inputs_die():
+    # x is read by a alone: 100 + 40, and then 40 + 60, where it stays 200; y by the last node.
+    text = '''tlg 2
+node 0 x input fwd=0 bwd=0 out=100 needs=none in=-
+node 1 a op fwd=1 bwd=1 out=40 needs=none in=0
+node 2 b op fwd=1 bwd=1 out=60 needs=none in=1
+node 3 c op fwd=1 bwd=1 out=60 needs=none in=2
+end 4
+'''
+    model, marked = write('inputs.tlg', text), write('marked.tlg', text.replace('needs=none in=-', 'needs=none in=- dies'))
+    def peak(*more): return json.loads(planned(*more, '--inference', '--json', '-'))['keep_all_peak_bytes']
+    assert peak(model) == 100 + 120
+    assert peak(model, '--inputs-die') == peak(marked) == 100 + 40
+    assert [line for line in planned(marked, '--inference', '--schedule', '-').split('\n') if line][:2] == ['F 1', 'D 0.0']
+    header = os.path.join(folder, 'net.h')
+    planned(marked, '--inference', '--budget', '140', '--c-code=calls', 'net', '-o', folder)
+    with open(header) as file: text = file.read()
+    assert '#define NET_BANK_0_BYTES 140\n' in text and '#define NET_INPUT_X_BYTES 100\n' in text, text
+    refused(1, ['--inputs-die', '--ranks'], model, '--inputs-die', '--ranks', '2')
+
 def long_units_of_cost_wait_no_longer():
     """A chain whose copies take a fraction of its unit of cost: the same plan, whatever the unit."""
     def chain(scale):
@@ -1464,7 +1484,7 @@ def help_names_every_option():
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan, a_seed_gives_another_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
-         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,

@@ -969,6 +969,7 @@
       "may_split: must be 0 or 1, and 1 only for training, without compiled, which has parts of its own", "") \
     X(NO_SPLIT_OF_RANKS, "may_split: no number of equal parts of the batch suits these ranks", "") \
     X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
+    X(RANKS_KEEP_INPUTS, "graph: inputs that die are of one rank: on several they stay", "") \
     X(RANKS_SUM_NO_STATES, \
       "graph: states are updated within a pass, gradients of ranks are summed between passes", "")
 

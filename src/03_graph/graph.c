@@ -239,7 +239,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->fwork_bytes) return TLI_RULE(FWORK_MUST_BE_0_FOR_INPUT);
         if (node->swork_bytes) return TLI_RULE(SWORK_MUST_BE_0_FOR_INPUT);
         if (node->once) return TLI_RULE(ONCE_INPUT_HAS_NO_FORWARD);
-        if (tli_dies(node) && (node->keep || node->state)) return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
+        if (tli_dies(node) && (node->keep || node->state))
+            return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
         if (node->param_bytes) return TLI_RULE(PARAM_MUST_BE_0_FOR_INPUT);
     }
     if (node->state) {

@@ -189,8 +189,8 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 // dies is for an input whose bytes may be used for other tensors behind its last read. It takes the steps that
 // free and copy tensors (DROP, SPILL, FETCH, WAIT, DROP_HOST); gone without a host copy it cannot be read again
-// in the pass, and a run refuses a pass before which it was not written (that of TL_ONLY_TABLES does not notice).
-// Plans whose search does not know it keep it throughout.
+// in the pass, and a run refuses a pass before which it was not written (that of TL_ONLY_TABLES does not
+// notice). Plans whose search does not know it keep it throughout.
 //
 // origin names the node of the caller's graph from which a node of the planned graph comes: what a client
 // keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats
@@ -218,6 +218,9 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 //
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
+
+// Let all inputs die that are no results (tl_node_desc.dies): plans that are made then may free them.
+TLDEF void tl_let_inputs_die(tl_graph *graph);
 
 #ifndef TL_NO_PLANNERS
 // Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before

@@ -134,6 +134,15 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
 }
 
+TLI_IMPL void tl_let_inputs_die(tl_graph *graph) {
+    tl_node *nodes;
+    int32_t id;
+    TL_ASSERT(graph);
+    nodes = (tl_node *)graph->nodes;
+    for (id = 0; id < graph->node_count; id++)
+        if (nodes[id].is_input && !nodes[id].state && !nodes[id].keep) nodes[id].is_input = TLI_INPUT_DIES;
+}
+
 // -- states: an optimizer for a graph --
 
 #define TLI_MOST_MOMENTS 16

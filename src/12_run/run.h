@@ -659,18 +659,19 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //   data     [length] all of it; hostile data is refused
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
-// and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that no
-// update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into any run with the same
-// of what changes bits, whatever its plan: graph, precision, seed, slots, variables, formats and quantizations,
-// loss_gradient_word, limits of the scaler, micro-batches, rank, inference and, where its plan compresses,
-// steps. Results that this one would not keep, or that are not there, are made again; a plan with an entry of
-// its own needs that entry. Between two passes of a training step it is the number of that step and the scale
-// of its loss as well: the next tl_start_pass goes on with it, and tl_run_plan runs the passes that are left of
-// it, from the micro-batch on that follows as many as have ended. Graphs whose states are updated elsewhere
-// (TL_UPDATES_FUSED, TL_UPDATES_END) are two graphs. In a pass it is all that is live as well, and goes into a
-// run of the same plan alone, with the same places and in_flight: it goes on with the step that comes next.
-// What follows is the same to the bit as without. Whatever else the caller has, such as weights that are
-// neither states nor variables, and generators of random numbers, is the caller's to save.
+// and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that
+// no update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into
+// any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots, variables,
+// formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank, inference and,
+// where its plan compresses, steps. Results that this one would not keep, or that are not there, are made
+// again; a plan with an entry of its own needs that entry. Between two passes of a training step it is the
+// number of that step and the scale of its loss as well: the next tl_start_pass goes on with it, and
+// tl_run_plan runs the passes that are left of it, from the micro-batch on that follows as many as have ended.
+// Graphs whose states are updated elsewhere (TL_UPDATES_FUSED, TL_UPDATES_END) are two graphs. In a pass it is
+// all that is live as well, and goes into a run of the same plan alone, with the same places and in_flight: it
+// goes on with the step that comes next. What follows is the same to the bit as without. Whatever else the
+// caller has, such as weights that are neither states nor variables, and generators of random numbers, is the
+// caller's to save.
 //
 // The form: numbers of 4 or 8 bytes, the lowest byte first; 8 bytes that say what it is, a version, the hashes
 // of graph, settings and plan, variables, tensors as they lie in memory, and 8 bytes of checksum. Tensors are

@@ -3,15 +3,15 @@
 
 // -- inputs that die --
 //
-// To the search the inputs that die are the outputs of one node, listed first, that runs once and for nothing: so
-// they are freed, and copied, as any other tensor. In the plan they have no forward, for they are there from the
-// start on:
+// To the search the inputs that die are the outputs of one node, listed first, that runs once and for nothing:
+// so they are freed, and copied, as any other tensor. In the plan they have no forward, for they are there from
+// the start on:
 //
 //     searched    F x   F a   F b   D x   ..
 //     planned     F a   F b   D x   ..           the same bytes at every later step
 //
-// So it has to run before all others: its last output, of no bytes, is read by every node that could run before. An
-// update that waits for no backward could run before as well: where there is one, inputs stay.
+// So it has to run before all others: its last output, of no bytes, is read by every node that could run
+// before. An update that waits for no backward could run before as well: where there is one, inputs stay.
 
 typedef struct tli_dying {
     tl_graph graph;        // as the search takes it: its node 0 makes all inputs that leave
@@ -37,9 +37,10 @@ static int tli_has_idle_update(const tl_graph *graph, int inference, uint8_t *wa
     return is_idle;
 }
 
-// The inputs that a node reads which has a backward, makes a result, or is read by such a node. results: [tensors],
-// wanted: [nodes], scratch.
-static void tli_mark_dying(const tl_graph *graph, int inference, uint8_t *results, uint8_t *wanted, tli_dying *d) {
+// The inputs that a node reads which has a backward, makes a result, or is read by such a node. Scratch: results
+// of all tensors, wanted of all nodes.
+static void tli_mark_dying(const tl_graph *graph, int inference, uint8_t *results, uint8_t *wanted,
+                           tli_dying *d) {
     int32_t id, i;
     if (tli_has_idle_update(graph, inference, wanted)) return;
     tli_zero(wanted, (size_t)graph->node_count);
@@ -144,8 +145,8 @@ static void tli_fill_searched(const tl_graph *from, const uint8_t *lossless, tl_
     }
 }
 
-// The graph as the search takes it, for a desc that has one; d->count is 0 where no input leaves. On error there is
-// nothing to free.
+// The graph as the search takes it, for a desc that has one; d->count is 0 where no input leaves. On error
+// there is nothing to free.
 static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d) {
     const tl_graph *from = desc->graph;
     size_t nodes = (size_t)from->node_count, tensors = (size_t)from->tensor_count;
@@ -181,8 +182,8 @@ static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d)
     return TL_OK;
 }
 
-// Offsets are those of inputs, then those of steps. The ones of inputs that leave are the first of steps: put each
-// in front of those of inputs that are listed below it.
+// Offsets are those of inputs, then those of steps. The ones of inputs that leave are the first of steps: put
+// each in front of those of inputs that are listed below it.
 static void tli_move_offsets(const tl_graph *graph, const tli_dying *d, uint64_t *offsets) {
     int32_t number = 0, next = 0, i, k;
     for (i = 0; i < graph->tensor_count; i++) {

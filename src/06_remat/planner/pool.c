@@ -268,8 +268,8 @@ static uint64_t tli_pool_class_of(const tl_graph *graph, int32_t inference, tl_r
     int32_t i;
     for (i = 0; i < graph->node_count; i++) {
         const tl_node *node = &graph->nodes[i];
-        uint64_t flags = (uint64_t)(node->is_input > 0) + 2 * (uint64_t)node->has_grad + 4 * (uint64_t)node->keep +
-                         8 * (uint64_t)node->once + 16 * (uint64_t)node->dynamic;
+        uint64_t flags = (uint64_t)(node->is_input > 0) + 2 * (uint64_t)node->has_grad +
+                         4 * (uint64_t)node->keep + 8 * (uint64_t)node->once + 16 * (uint64_t)node->dynamic;
         tli_pool_mix(&key, (uint64_t)(uint32_t)node->input_count << 32 | (uint32_t)node->output_count);
         tli_pool_mix(&key, flags + 32 * (uint64_t)(node->inplace + 1));
         tli_pool_mix(&key, node->fwd_cost);

@@ -935,9 +935,9 @@ static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output 
         }
 }
 
-static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
-                                   uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
-                                   tl_remat_report *report);
+static tl_result tli_search_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
+                                  uint64_t most_work, tli_remat_answers answers, tl_plan *plan,
+                                  tl_remat_report *report);
 
 // Plan a graph in which what may be compressed takes the bytes of its copy all the time, at no cost: a plan
 // with compressed copies is one of that graph if the conversions are left out, and costs no less.
@@ -956,7 +956,7 @@ static tl_result tli_remat_bound_narrow(tli_remat *r, const tl_graph *narrow, ui
     budget.bytes = budget.allowed_bytes = r->budget;
     budget.is_over = r->is_over;
     budget.host_bytes = r->host_budget;
-    result = tli_plan_remat_as(&r->quiet, &desc, &budget, limit, TLI_REMAT_TRIAL, &plan, &report);
+    result = tli_search_remat(&r->quiet, &desc, &budget, limit, TLI_REMAT_TRIAL, &plan, &report);
     tli_remat_add_work(r, report.work);
     tl_free_plan(&r->quiet, &plan);
     if (!result) return tli_remat_raise_bound(r, report.bound_cost);
@@ -1240,7 +1240,8 @@ static tl_result tli_plan_remat_as(tl_env *env, const tl_remat_desc *desc, const
     tl_remat_desc asked = *desc;
     tli_dying dying;
     tl_result result;
-    if (!tli_has_dying(desc->graph)) return tli_search_remat(env, desc, budget, most_work, answers, plan, report);
+    if (!tli_has_dying(desc->graph))
+        return tli_search_remat(env, desc, budget, most_work, answers, plan, report);
     tli_zero(plan, sizeof *plan);
     if (report) tli_zero(report, sizeof *report);
     result = tl_check_graph(env, desc->graph);

@@ -80,6 +80,8 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     result = tl_check_graph(env, desc->graph);
     if (!result && !desc->inference && tli_has_states(desc->graph))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_SUM_NO_STATES));
+    if (!result && tli_has_dying(desc->graph))
+        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_KEEP_INPUTS));
     if (!result) why = tli_find_stages_rule(desc);
     if (why) return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(COMPILE_RANKS), why);
     if (!result && desc->ends && !tli_are_ends(desc, desc->ends))

@@ -134,7 +134,7 @@ static tl_result tli_memory_step(tl_run *run) {
     if (run->at.last.kind == TL_STEP_DROP_SAVED)
         return tli_buffer_drop(run, tli_saved_buffer(run, run->at.last.node));
     tli_step_outputs(run, &run->at.last, &i, &end);
-    if (run->graph->nodes[run->at.last.node].is_input) return TL_OK;     // it has its place again in the next pass
+    if (run->graph->nodes[run->at.last.node].is_input) return TL_OK;     // its place is that of every pass
     for (; i < end; i++) (void)tli_buffer_drop(run, &run->tensors[i]);
     return TL_OK;
 }
