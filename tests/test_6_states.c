@@ -272,6 +272,7 @@ static void text_holds_states(void **state) {
         char *before, *after;
         size_t length;
         state_graph(&random, 20, 6, 20, &graph);
+        if (i % 2) tl_let_inputs_die(&graph);
         length = tl_print_graph(&graph, NULL, 0);
         before = (char *)malloc(length + 1);
         after = (char *)malloc(length + 1);
@@ -280,6 +281,7 @@ static void text_holds_states(void **state) {
         assert_int_equal(tl_parse_graph(NULL, before, length, &again), TL_OK);
         assert_int_equal(tl_print_graph(&again, after, length + 1), length);
         assert_string_equal(before, after);
+        assert_true(!strstr(before, " dies") == !(i % 2) || !strstr(before, "input"));
         free(before);
         free(after);
         tl_free_graph(NULL, &again);

@@ -219,7 +219,7 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
 
-// Let all inputs die that are no results (tl_node_desc.dies): plans that are made then may free them.
+// Make the inputs that are no results ones that die (tl_node_desc.dies): plans may free them then.
 TLDEF void tl_let_inputs_die(tl_graph *graph);
 
 #ifndef TL_NO_PLANNERS
