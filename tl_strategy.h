@@ -36663,8 +36663,8 @@ static int tli_has_idle_update(const tl_graph *graph, int inference, uint8_t *wa
     return is_idle;
 }
 
-// The inputs that a node reads which has a backward, makes a result, or is read by such a node. Scratch: results
-// of all tensors, wanted of all nodes.
+// The inputs that a node reads which has a backward, makes a result, or is read by such a node. Scratch:
+// results of all tensors, wanted of all nodes.
 static void tli_mark_dying(const tl_graph *graph, int inference, uint8_t *results, uint8_t *wanted,
                            tli_dying *d) {
     int32_t id, i;
