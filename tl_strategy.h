@@ -11418,7 +11418,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->inplace = desc->inplace - 1;
     node->layer = desc->layer - 1;
     node->state = (uint8_t)desc->state;
-    node->is_input = (uint8_t)(desc->dies ? TLI_INPUT_DIES : desc->state || tli_same_text(op, "input"));
+    node->is_input = (uint8_t)((desc->state || tli_same_text(op, "input")) + desc->dies);   // TLI_INPUT_DIES
     node->has_grad = (uint8_t)(node->is_input ? tli_has_update(node) : !desc->no_grad);
     node->keep = (uint8_t)desc->keep;
     node->fixed = (uint8_t)desc->fixed;
