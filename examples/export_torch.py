@@ -36,7 +36,8 @@ exported. What decides on values of tensors cannot be traced. Serves PyTorch 1.1
   loss      a node of its own behind the output where the module computes none: one float a sample
 
 Weights, their gradients and constants (also tensors that forward makes from nothing) are no part of a plan and
-are not counted; --params adds the weights as param=.
+are not counted; --params adds the weights as param=. Or the plan owns them, with --optimizer: parameters that the
+same nodes read become a state, which its update changes; frozen ones and running statistics become states, too.
 """
 import argparse, contextlib, copy, importlib, importlib.util, inspect, math, operator, os, sys, types
 
@@ -66,6 +67,7 @@ class Node:
         self.reads, self.reads_out = set(), set()
         self.flops = self.backward_flops = self.bytes = self.saved = self.param = self.reader_count = 0
         self.parametric = self.grad = self.keep = False
+        self.weights, self.statistics = [], []      # parameters; buffers that its forward writes
         self.held = None        # (reads, reads_out, saved) of PyTorch's autograd; None: as here
         self.id = -1
 
@@ -93,6 +95,28 @@ class Node:
         if self.param: text += ' param=%d' % self.param
         if not self.grad and self.op != 'input': text += ' grad=no'
         return text + (' keep' if self.keep else '')
+
+
+OPTIMIZERS = {'sgd': (0, 2), 'momentum': (1, 4), 'adamw': (2, 14)}    # numbers kept of a weight, FLOP of its update
+
+
+class State:
+    """Weights that the graph owns, a line of the file: kind is an optimizer, frozen or stat."""
+
+    op, flops, backward_flops = 'state', 0, 0
+
+    def __init__(self, name, kind, tensors):
+        self.name, self.kind, self.id = name, kind, -1
+        self.count, self.bytes = sum(t.numel() for t in tensors), sum(map(size_of, tensors))
+        self.grad = kind in OPTIMIZERS
+
+    def line(self, roofline):
+        if not self.grad: return 'state %d %s %s w=%d %s' % (self.id, self.name, self.kind, self.bytes, self.kind)
+        moments, flops = OPTIMIZERS[self.kind]
+        cost = flops * self.count
+        if roofline: cost = max(cost, FLOP_PER_BYTE * self.bytes * (3 + 2 * moments))
+        kept = ' m=' + ','.join([str(self.bytes)] * moments) if moments else ''
+        return 'state %d %s %s w=%d%s upd=%d' % (self.id, self.name, self.kind, self.bytes, kept, cost)
 
 
 class Graph:
@@ -652,6 +676,8 @@ class Tracer(fx.Tracer):
         if op.cost == 'attention': node.saved = 4 * (call.tensors[0].numel() // call.tensors[0].shape[-1])
         if call.module is not None: self.add_params(node, call.module.parameters())
         self.add_params(node, [t for t in call.tensors if isinstance(t, nn.Parameter)])
+        if call.name == 'batch_norm' and call.module is not None and call.module.training:
+            node.statistics = [b for b in call.module.buffers() if b.is_floating_point()]
         self.add(node, call.results)
 
     def held_by(self, call, op):
@@ -669,6 +695,7 @@ class Tracer(fx.Tracer):
 
     def add_params(self, node, parameters):
         for p in parameters:
+            if all(p is not w for w in node.weights): node.weights.append(p)
             if self.counts_params and id(p) not in self.counted: node.param += size_of(p)
             self.counted.add(id(p))
 
@@ -781,6 +808,33 @@ def finish(tracer, outputs, loss):
     return nodes
 
 
+def own_weights(nodes, optimizer, updates):
+    """nodes with the states that their weights become: above their first reader, or above all nodes."""
+    readers, groups, states = {}, {}, {}
+    for node in nodes:
+        for kind, tensors in (None, node.weights), ('stat', node.statistics):
+            for t in tensors: readers.setdefault(id(t), (t, kind, []))[2].append(node)
+    for tensor, kind, of in readers.values():
+        trains = tensor.requires_grad and any(n.grad for n in of)
+        kind = kind or (optimizer if trains else 'frozen')
+        groups.setdefault((kind, tuple(n.id for n in of)), (of, []))[1].append(tensor)
+    taken = {n.name for n in nodes}
+    for (kind, _), (of, tensors) in groups.items():
+        name = '%s.%s' % (of[0].name, 'w' if kind in OPTIMIZERS else kind)
+        while name in taken: name += '_'
+        taken.add(name)
+        state = State(name, kind, tensors)
+        states.setdefault(of[0] if updates == 'fused' else nodes[0], []).append(state)
+        for node in of:     # a backward reads weights where it makes the gradient of what it read
+            passes = node.grad and any(source.grad for source, _ in node.inputs if isinstance(source, Node))
+            node.inputs.append((state, 0))
+            if passes and kind in (optimizer, 'frozen'): node.reads.add((state, 0))
+    owned = [n for node in nodes for n in states.get(node, []) + [node]]
+    for k, node in enumerate(owned): node.id = k
+    for node in nodes: node.param = 0
+    return owned
+
+
 def kept_bytes(nodes, held):
     """What backwards read, inputs of the graph aside: as written here, or as autograd holds it."""
     tensors, saved = set(), 0
@@ -840,7 +894,7 @@ def version():
 
 
 def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='fold', params=False,
-           needs='math', title=None):
+           needs='math', title=None, optimizer=None, updates='fused'):
     """Trace a module and return its Graph. Neither the module nor the inputs are changed or run.
 
     inputs   tensors for forward, by position (a tuple) or by name (a dict); only shapes and types are read
@@ -849,6 +903,8 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
     unknown  'error', or 'elementwise' for ops that are not in the table
     copies   'fold' reshape, flatten and contiguous as if they never copied, or 'node'
     params   whether nodes say how large their weights are
+    optimizer  'sgd', 'momentum' or 'adamw': the graph owns its weights, and the plan updates them
+    updates  of these: 'fused', as soon as the gradient is complete, or 'end', when all are
     needs    'math': what a backward has to read; 'autograd': what PyTorch keeps for it
     Raises ExportError, whose text is one sentence.
     """
@@ -875,6 +931,7 @@ def export(model, inputs, *, cost='flop', loss='auto', unknown='error', copies='
                        for t in (inputs.values() if isinstance(inputs, dict) else inputs))
     nodes = finish(tracer, outputs, loss)
     note = '' if needs == 'autograd' else note_of(nodes)
+    if optimizer: nodes = own_weights(nodes, optimizer, updates)
     return Graph('%s of %s' % (title or type(model).__name__, shapes), nodes, cost == 'roofline', note)
 
 
@@ -940,6 +997,10 @@ def main(arguments=None):
     parser.add_argument('--needs', choices=['math', 'autograd'], default='math',
                         help='what a backward has to read (math), or what PyTorch keeps for it')
     parser.add_argument('--params', action='store_true', help='write param=<bytes of weights>')
+    parser.add_argument('--optimizer', choices=list(OPTIMIZERS),
+                        help='the graph owns its weights, with what this one keeps of them; it plans all bytes of a step')
+    parser.add_argument('--updates', choices=['fused', 'end'], default='fused',
+                        help='of --optimizer: each as soon as its gradient is complete (fused), or all at the end')
     parser.add_argument('--eval', action='store_true', help='the module as in evaluation, not as in training')
     parser.add_argument('-o', metavar='FILE', help='where to; standard output without')
     options = parser.parse_args(arguments)
@@ -951,7 +1012,8 @@ def main(arguments=None):
         if not inputs: raise ExportError('--input: needed for %s' % options.model)
         graph = export(model.train(not options.eval), [parse_input(text, batch) for text in inputs],
                        cost=options.cost, loss=options.loss, unknown=options.unknown, copies=options.copies,
-                       params=options.params, needs=options.needs, title=options.model)
+                       params=options.params, needs=options.needs, title=options.model,
+                       optimizer=options.optimizer, updates=options.updates)
         if options.o: graph.write(options.o)
         else: sys.stdout.write(str(graph))
     except (ExportError, OSError) as error:

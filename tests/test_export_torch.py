@@ -373,6 +373,48 @@ class Costs(unittest.TestCase):
         self.assertNotIn('param', str(nodes_of(net(forward, e=nn.Embedding(10, 4)), tokens)))
 
 
+def states_of(module, *inputs, **options):
+    """The lines of states and what nodes read, with the ids of the file."""
+    graph = export(module, [i if isinstance(i, torch.Tensor) else floats(*i) for i in inputs], loss='none', **options)
+    words = [line.split() for line in str(graph).split('\n') if line.startswith(('state', 'node'))]
+    values = [dict(v.split('=') for v in w if '=' in v) for w in words]
+    return ([' '.join(w[1:]) for w in words if w[0] == 'state'],
+            {w[2]: ' '.join((v['needs'], v['in'])) for w, v in zip(words, values) if w[0] == 'node'})
+
+
+class Weights(unittest.TestCase):
+    def test_weights_become_states_of_their_optimizer(self):
+        module = net(lambda self, x: self.b(self.a(x)), a=linear(), b=linear())     # 4 x 4 and a bias: 80 bytes
+        for optimizer, kept in ('sgd', ' upd=40'), ('momentum', ' m=80 upd=80'), ('adamw', ' m=80,80 upd=280'):
+            states, nodes = states_of(module, (8, 4), optimizer=optimizer)
+            self.assertEqual(states, ['1 a.w %s w=80%s' % (optimizer, kept), '3 b.w %s w=80%s' % (optimizer, kept)])
+            self.assertEqual(nodes, {'x': 'none -', 'a': 'in0 0,1', 'b': 'in 2,3'})     # of a no gradient goes to x
+        states, nodes = states_of(module, (8, 4), optimizer='sgd', updates='end')
+        self.assertEqual([s.split()[0] for s in states], ['0', '1'])
+        self.assertEqual(nodes['b'], 'in 3,1')
+        states, _ = states_of(module, (8, 4), optimizer='adamw', cost='roofline')
+        self.assertEqual(states[0], '1 a.w adamw w=80 m=80,80 upd=%d' % (24 * 80 * 7))
+
+    def test_tied_weights_are_one_state(self):
+        def forward(self, t): return F.linear(self.e(t), self.e.weight)
+        tokens = torch.empty(2, dtype=torch.int64)
+        states, nodes = states_of(net(forward, e=nn.Embedding(10, 4)), tokens, optimizer='sgd')
+        self.assertEqual(states, ['1 e.w sgd w=160 upd=80'])
+        self.assertEqual(list(nodes.values()), ['none -', 'in0 0,1', 'in 2,1'])
+
+    def test_frozen_weights_and_statistics_are_states_without_update(self):
+        module = net(lambda self, x: self.b(self.n(self.a(x))), a=linear(), n=nn.BatchNorm1d(4), b=linear())
+        module.b.requires_grad_(False)
+        module.b.bias.requires_grad_(True)
+        states, nodes = states_of(module, (8, 4), optimizer='momentum')
+        self.assertEqual([s.split(' ', 1)[1] for s in states],
+                         ['a.w momentum w=80 m=80 upd=80', 'n.w momentum w=32 m=32 upd=32', 'n.stat stat w=32 stat',
+                          'b.frozen frozen w=64 frozen', 'b.w momentum w=16 m=16 upd=16'])
+        self.assertEqual(nodes['n'], 'in0,in1 2,3,4')
+        states, _ = states_of(module.eval(), (8, 4), optimizer='momentum')
+        self.assertNotIn('n.stat stat w=32 stat', [s.split(' ', 1)[1] for s in states])
+
+
 class Composites(unittest.TestCase):
     def test_several_outputs_are_one_node(self):
         nodes = nodes_of(net(lambda self, x: torch.split_copy(self.a(x), 2, 1)[1] * 2, a=linear()), (3, 4))

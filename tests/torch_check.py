@@ -53,14 +53,41 @@ CASES = (('resnet18', network('resnet18'), 70), ('encoder', network('encoder'), 
          ('unet', network('unet'), 50), ('mobilenet_v2', network('mobilenet_v2'), 60), ('odd', odd, 80))
 
 
-def plan(driver, name, make, percent, folder):
-    path = os.path.join(folder, name + '.tlg')
-    export(*make(), title=name).write(path)
+def planned(driver, path, percent):
     text = subprocess.run([driver, path, str(percent)], check=True, stdout=subprocess.PIPE, text=True).stdout
     words = text.split('\n')[0].split()[1:]
     got = {key: int(value) for key, value in zip(words[::2], words[1::2])}
     assert got['peak'] <= got['budget'] < got['keep_all'], got
     assert got['bound'] <= got['cost'], got
+    return got, text
+
+
+def plan_all_bytes(driver, name, make, folder):
+    """The same with AdamW in the plan: every parameter that autograd trains is there three times."""
+    module, inputs = make()
+    peaks = []
+    for updates in 'fused', 'end':
+        path = os.path.join(folder, '%s_%s.tlg' % (name, updates))
+        export(module, inputs, title=name, optimizer='adamw', updates=updates).write(path)
+        with open(path, encoding='ascii') as file: lines = [l.split() for l in file if l.startswith('state')]
+        held = {}
+        for words in lines:
+            numbers = [int(n) for w in words[4:] if w[:2] in ('w=', 'm=') for n in w[2:].split(',')]
+            held[words[3]] = held.get(words[3], 0) + sum(numbers)
+        statistics = sum(m.running_mean.numel() * 8 for m in module.modules() if isinstance(m, nn.BatchNorm2d))
+        assert held.get('stat', 0) == statistics, held
+        assert held['adamw'] == 3 * sum(p.numel() * 4 for p in module.parameters()), held
+        got, _ = planned(driver, path, 92)
+        assert got['peak'] >= sum(held.values()), got
+        peaks.append(got['keep_all'])
+    assert peaks[0] <= peaks[1], peaks
+    print('%-13s with AdamW: %d bytes kept, %d where all updates are at the end' % (name, *peaks))
+
+
+def plan(driver, name, make, percent, folder):
+    path = os.path.join(folder, name + '.tlg')
+    export(*make(), title=name).write(path)
+    got, text = planned(driver, path, percent)
     print('%-13s %3d nodes, %11d bytes kept, %2d %%: %11d; cost x %.5f, bound %.5f' % (
         name, got['nodes'], got['keep_all'], percent, got['peak'], got['cost'] / got['base'],
         got['bound'] / got['base']))
@@ -80,7 +107,9 @@ def main():
             source = os.path.join(HERE, 'torch_plan.c')
             compiler = [os.environ.get('CC', 'cc'), '-std=c99', '-O1', '-o', driver]
             subprocess.run([*compiler, source, '-lm', '-lpthread'], check=True)
-        for name, make, percent in CASES: plan(driver, name, make, percent, folder)
+        for name, make, percent in CASES:
+            plan(driver, name, make, percent, folder)
+            plan_all_bytes(driver, name, make, folder)
     if not os.path.exists(CHECKER): print('SKIPPED torch_check: no reference data (tools/check_schedule.py)')
 
 
