@@ -40529,17 +40529,11 @@ static int tli_order_fits(const tli_order *o) {
 
 #define TLI_ORDER_WORK 200000000    // elementary steps, where the desc has no limit
 
-TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan,
-                                 tl_order_report *report) {
-    tl_order_report local;
+// The order of a graph whose inputs stay.
+static tl_result tli_search_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan,
+                                  tl_order_report *report) {
     tli_order o;
-    tl_result result;
-    TL_ASSERT(desc && desc->graph && plan);
-    if (!report) report = &local;
-    tli_zero(plan, sizeof *plan);
-    tli_zero(report, sizeof *report);
-    result = tli_order_check(env, desc);
-    if (result) return result;
+    tl_result result = TL_OK;
     tli_zero(&o, sizeof o);
     o.env = env;
     o.desc = desc;
@@ -40564,6 +40558,32 @@ TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan
     }
     if (result) tli_zero(report, sizeof *report);
     tli_order_free(&o);
+    return result;
+}
+
+TLI_IMPL tl_result tl_plan_order(tl_env *env, const tl_order_desc *desc, tl_plan *plan,
+                                 tl_order_report *report) {
+    tl_order_report local;
+    tl_order_desc asked;
+    tl_remat_desc searched;
+    tli_dying dying;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && plan);
+    if (!report) report = &local;
+    tli_zero(plan, sizeof *plan);
+    tli_zero(report, sizeof *report);
+    result = tli_order_check(env, desc);
+    if (result) return result;
+    if (!tli_has_dying(desc->graph)) return tli_search_order(env, desc, plan, report);
+    tli_zero(&searched, sizeof searched);
+    searched.graph = desc->graph;
+    searched.inference = desc->inference;
+    result = tli_begin_dying(env, &searched, &dying);
+    if (result) return result;
+    asked = *desc;
+    asked.graph = searched.graph;
+    result = tli_search_order(env, &asked, plan, report);
+    tli_end_dying(env, desc->graph, &dying, plan, NULL);
     return result;
 }
 #endif  // TL_NO_PLANNERS

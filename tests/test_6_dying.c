@@ -187,6 +187,55 @@ static void plans_are_valid_and_placed(void **state) {
     assert_true(plans > scaled(120));
 }
 
+// An order takes the fewest bytes with which every forward can run once: brute force finds no plan of that cost below.
+static void orders_of_tiny_graphs_are_the_best(void **state) {
+    tl_random random = { 4303 };
+    brute b;
+    brute_state *states = (brute_state *)calloc(1 << 17, sizeof *states);
+    brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
+    int tried = 0, proven = 0, freed = 0;
+    (void)state;
+    while (tried < scaled(300)) {
+        int inference = tried % 2, k, fits;
+        uint64_t cost, peak;
+        tl_order_desc desc;
+        tl_order_report report;
+        tl_env env;
+        tl_graph graph;
+        tl_plan plan;
+        memset(&desc, 0, sizeof desc);
+        memset(&env, 0, sizeof env);
+        dying_graph(&random, 6, 0, 0, &graph);
+        for (k = 0; k < graph.node_count; k++) {
+            tl_node *node = (tl_node *)graph.nodes + k;
+            node->keep = 0;
+            node->fwd_cost += !node->is_input;      // what runs again costs more
+        }
+        if (brute_init(&b, &graph, inference) > 15) { tl_free_graph(NULL, &graph); continue; }
+        b.states = states; b.capacity = 1 << 17;
+        b.heap = heap; b.heap_capacity = 1 << 20;
+        desc.graph = &graph;
+        desc.inference = inference;
+        desc.live = 1;
+        if (tl_plan_order(&env, &desc, &plan, &report)) fail_msg("%s", env.error.text);
+        check_replay(&graph, &plan, "order");
+        assert_int_equal(plan.peak_bytes, report.peak_bytes);
+        for (k = 0; k < plan.step_count; k++) freed += graph.nodes[plan.steps[k].node].is_input > 0;
+        assert_true(brute_solve(&b, plan.peak_bytes, &cost, &peak) && cost <= plan.cost);
+        fits = plan.peak_bytes > 0 && brute_solve(&b, plan.peak_bytes - 1, &cost, &peak);
+        if (report.proven && fits && cost <= plan.cost)
+            fail_msg("graph %d: %lu bytes, but %lu do\n%s", tried, (unsigned long)plan.peak_bytes, (unsigned long)peak, text_of(&graph));
+        proven += report.proven;
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+        tried++;
+    }
+    printf("%d orders, %d proven; %d inputs freed\n", tried, proven, freed);
+    assert_true(proven * 10 > tried * 9 && freed > 0);
+    free(states);
+    free(heap);
+}
+
 static void the_rules_of_inputs_that_die(void **state) {
     tl_env env;
     tl_graph graph;
@@ -228,6 +277,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(plans_are_valid_and_placed),
+        cmocka_unit_test(orders_of_tiny_graphs_are_the_best),
         cmocka_unit_test(the_rules_of_inputs_that_die),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
