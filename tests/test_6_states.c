@@ -10,14 +10,8 @@
 #include "support/support.h"
 #include "support/random_graph.h"
 #include "support/brute_force.h"
-#include "support/replay.h"
+#include "support/check_replay.h"
 #include "support/sink_support.h"
-
-static const char *text_of(const tl_graph *graph) {
-    static char text[65536];
-    tl_print_graph(graph, text, sizeof text);
-    return text;
-}
 
 // A random graph with up to so many states.
 static void state_graph(tl_random *random, int32_t max_nodes, int32_t max_states, int percent, tl_graph *graph) {
@@ -26,18 +20,6 @@ static void state_graph(tl_random *random, int32_t max_nodes, int32_t max_states
         random_add_states(NULL, random, &plain, max_states, graph)) fail_msg("%s", "no graph");
     tl_free_graph(NULL, &plain);
     if (tl_check_graph(NULL, graph)) fail_msg("not a valid graph:\n%s", text_of(graph));
-}
-
-static void check_replay(const tl_graph *graph, const tl_plan *plan, const char *by) {
-    replay r;
-    if (!replay_plan(graph, plan, NULL, &r)) {
-        char steps[4096];
-        tl_print_schedule(plan, steps, sizeof steps);
-        fail_msg("%s: step %d: %s\n%s%s", by, (int)r.step, r.broken, text_of(graph), steps);
-    }
-    if (r.peak != plan->peak_bytes || r.cost != plan->cost)
-        fail_msg("%s: peak %lu, not %lu; cost %lu, not %lu\n%s", by, (unsigned long)plan->peak_bytes, (unsigned long)r.peak,
-                 (unsigned long)plan->cost, (unsigned long)r.cost, text_of(graph));
 }
 
 static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {

@@ -151,8 +151,9 @@ static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d)
     const tl_graph *from = desc->graph;
     size_t nodes = (size_t)from->node_count, tensors = (size_t)from->tensor_count;
     size_t edges = (size_t)from->input_count + nodes;
-    size_t bytes = nodes * (sizeof(tl_node) + 4 + 2) + edges * sizeof(tl_node_input) +
-                   (tensors + 1) * (sizeof(tl_node_output) + 8 + 2) + sizeof(tl_node);
+    uint64_t bytes = (uint64_t)nodes * (sizeof(tl_node) + sizeof(int32_t) + 2) +
+                     (uint64_t)edges * sizeof(tl_node_input) + sizeof(tl_node) +
+                     ((uint64_t)tensors + 1) * (sizeof(tl_node_output) + 2 * sizeof(int32_t) + 2);
     char *at = (char *)tli_alloc_array(env, bytes, 1);
     tl_node_input *inputs;
     tl_node_output *outputs;
