@@ -132,6 +132,7 @@ typedef struct net {
     int      micro_batches;       // of a step
     uint64_t taken;               // steps that changed the weights, with the one under way
     int      overflows;           // 1 = a gradient of this step is no number: the step is skipped
+    float   *params, *grads;      // [param_count] with --updates outside, where the graph owns no weights
 } net;
 
 static float *f32(tl_operand operand) { return (float *)operand.host; }
@@ -179,7 +180,13 @@ static args args_of(const tl_kernel_call *call, void *user) {
     memset(&a, 0, sizeof a);
     a.m = network->m;
     a.n = training_node_of(a.m, call->node);
-    if (a.n->weight >= 0) {
+    if (a.n->weight >= 0 && !a.m->owns_weights) {
+        uint64_t weight = a.m->params[a.n->weight].first, bias = a.m->params[a.n->bias].first;
+        a.weight = network->params + weight;
+        a.bias = network->params + bias;
+        a.dweight = network->grads + weight;
+        a.dbias = network->grads + bias;
+    } else if (a.n->weight >= 0) {
         size_t bias = find_bias(a.m, a.n);
         a.weight = f32(call->inputs[last]);
         a.bias = a.weight ? a.weight + bias : NULL;
@@ -436,23 +443,26 @@ static tl_result clip_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
+// Update a param from its gradient; taken: steps that changed it, with this one.
+static void update_param(const training_param *p, float *param, float *moment, float *second, const float *grads,
+                         uint64_t taken) {
+    nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
+    adamw.rate = training_rate(taken - 1);
+    adamw.weight_decay = p->decays ? 0.05f : 0.0f;
+    nn_adamw_update(param, moment, second, grads, (size_t)p->count, taken, &adamw);
+}
+
 // The outputs of a state: the weights, then both moments.
 static tl_result adamw_update(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     const training_model *m = network->m;
     const training_node *n = training_node_of(m, call->node);
-    int32_t params[2], i;
-    nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
-    if (network->overflows) return TL_OK;
-    params[0] = n->weight;
-    params[1] = n->bias;
-    adamw.rate = training_rate(network->taken - 1);
-    for (i = 0; i < 2; i++) {
-        const training_param *p = &m->params[params[i]];
+    int i;
+    for (i = 0; i < 2 && !network->overflows; i++) {
         size_t first = i ? find_bias(m, n) : 0;
-        adamw.weight_decay = p->decays ? 0.05f : 0.0f;
-        nn_adamw_update(f32(call->outputs[0]) + first, f32(call->outputs[1]) + first, f32(call->outputs[2]) + first,
-                        f32(call->output_grads[0]) + first, (size_t)p->count, network->taken, &adamw);
+        update_param(&m->params[i ? n->bias : n->weight], f32(call->outputs[0]) + first,
+                     f32(call->outputs[1]) + first, f32(call->outputs[2]) + first,
+                     f32(call->output_grads[0]) + first, network->taken);
     }
     return TL_OK;
 }
@@ -494,6 +504,7 @@ typedef struct options {
     int         given_size, given_seed, given_steps, given_seconds, checked, estimates;
     tl_format   format;           // of --precision
     tl_updates  when;             // of --updates
+    int         outside;          // 1 = --updates outside: weights and AdamW are no part of the plan
     int         kinds[TRAINING_KIND_COUNT];  // 1 = the table has plans of this kind
 } options;
 
@@ -624,6 +635,8 @@ typedef struct training {
     const training_text *t;
     const options *o;
     net      network;
+    float   *floats;              // [4][param_count] weights, both moments, gradients, with --updates outside; else NULL
+    float   *grads;               // the last of them
     uint64_t seed, step;          // step = training steps done
     tl_plan  plan;                // owned
     tl_env   memory;              // of the backend: an arena, touched once, never given back
@@ -720,6 +733,7 @@ static void free_training(tl_env *env, training *t) {
     tl_free_cpu_backend(&t->memory, &t->backend);
     tl_free_plan(env, &t->plan);
     free(t->arena);
+    free(t->floats);
     free(t->window);
     free(t->live);
     free(t->ends);
@@ -729,13 +743,21 @@ static void free_training(tl_env *env, training *t) {
     memset(t, 0, sizeof *t);
 }
 
-// What the states begin with: the file's, or weights from the seed and moments of zero.
+// Weights and moments after a step.
+static tl_result read_states(const training *t, float *floats) {
+    if (t->m->owns_weights) return move_states(t->m, t->run, floats, 0);
+    memcpy(floats, t->floats, 3 * (size_t)t->m->param_count * sizeof *floats);
+    return TL_OK;
+}
+
+// What they begin with: the file's, or weights from the seed and moments of zero.
 static tl_result init_states(training *t, const weights *w) {
     float *floats = (float *)calloc(3 * (size_t)t->m->param_count, sizeof *floats);
     tl_result result = floats ? TL_OK : TL_ERROR_NO_MEMORY;
     if (floats && w->bytes) get_floats(floats, w->floats, 3 * t->m->param_count);
     else if (floats) training_fill_params(t->m, t->seed, floats);
-    if (!result) result = move_states(t->m, t->run, floats, 1);
+    if (!result && t->m->owns_weights) result = move_states(t->m, t->run, floats, 1);
+    else if (!result) memcpy(t->floats, floats, 3 * (size_t)t->m->param_count * sizeof *floats);
     free(floats);
     return result;
 }
@@ -752,7 +774,14 @@ static tl_result init_arrays(training *t) {
     if (!t->window || !t->live || !t->ends || !t->fastest_live || !t->fastest_ends ||
         !t->rounds_ns)
         return TL_ERROR_NO_MEMORY;
+    if (!m->owns_weights) {
+        t->floats = (float *)calloc(4 * (size_t)m->param_count, sizeof *t->floats);
+        if (!t->floats) return TL_ERROR_NO_MEMORY;
+        t->grads = t->floats + 3 * m->param_count;
+    }
     t->network.m = m;
+    t->network.params = t->floats;
+    t->network.grads = t->grads;
     t->network.scale = 1.0f;
     t->network.micro_batches = (int)t->o->micro_batches;
     return TL_OK;
@@ -829,6 +858,17 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     return result ? result : init_states(t, w);
 }
 
+// With --updates outside: the optimizer behind the pass.
+static void update_outside(training *t) {
+    const training_model *m = t->m;
+    int32_t i;
+    for (i = 0; i < m->param_kinds; i++) {
+        const training_param *p = &m->params[i];
+        float *param = t->floats + p->first;
+        update_param(p, param, param + m->param_count, param + 2 * m->param_count, t->grads + p->first, t->step);
+    }
+}
+
 // A step that is skipped leaves weights and moments as they are; its batch is lost.
 static tl_result train_step(training *t) {
     const training_model *m = t->m;
@@ -838,6 +878,7 @@ static tl_result train_step(training *t) {
     t->network.taken = t->step + 1 - t->scaler.skipped_count;
     t->network.overflows = 0;
     if (m->clips) t->network.scale = t->scaler.scale;
+    if (t->grads) memset(t->grads, 0, (size_t)m->param_count * sizeof *t->grads);
     t->loss_sum = 0.0f;
     t->compute_ns = 0;
     result = tl_run_plan(t->run);
@@ -847,6 +888,7 @@ static tl_result train_step(training *t) {
     if (result) return result;
     t->loss = (t->loss_sum + t->loss) / (float)t->o->micro_batches;
     t->step++;
+    if (!m->owns_weights) update_outside(t);
     if (m->clips) (void)tl_next_loss_scale(&t->scaler, t->network.overflows);
     t->wall_ns = training_wall_ns() - wall;
     t->step_ns = now_ns(NULL) - start;
@@ -932,7 +974,7 @@ static void keep_fastest(training *t) {
 // Whether weights, moments and loss of a row are those of the first, which was compared before.
 static tl_result compare_states(program *p, int32_t k) {
     training *t = &p->rows[k];
-    tl_result result = move_states(&p->m, t->run, p->states[k > 0], 0);
+    tl_result result = read_states(t, p->states[k > 0]);
     if (memcmp(p->states[k > 0], p->states[0], 3 * (size_t)p->m.param_count * sizeof(float)) != 0 ||
         bits_of(t->loss) != bits_of(p->rows[0].loss))
         t->equal = 0;
@@ -1032,8 +1074,8 @@ static int print_table(program *p) {
     int32_t k, gaps = 0;
     int code = TRAINING_OK;
     if (!p->rounds) return TRAINING_OK;
-    printf("\nall bytes of one step                                           forwards   step time /"
-           " keep all            weights\n");
+    printf("\n%-30s                                  forwards   step time / keep all            weights\n",
+           p->o.outside ? "activations of one step" : "all bytes of one step");
     printf("row             budget  planned peak  measured peak    taken  made again  measured  predicted"
            "    loss  equal%s\n", p->o.precision ? "  precision  skipped" : "");
     for (k = p->plain_losses ? -1 : 0; k < p->row_count; k++) {
@@ -1232,7 +1274,8 @@ static const char *const usage =
     "  --budget BYTES     one run within so many bytes, weights, gradients and AdamW included: 12MiB,\n"
     "                     640KiB, 1000000; or 60%: of what a step takes that keeps everything\n"
     "  --updates WHEN     fused: weights as soon as their gradient is complete, which is freed; end: when\n"
-    "                     all are (fused; end where there is a loss scale)\n"
+    "                     all are (fused; end where there is a loss scale); outside: behind the pass,\n"
+    "                     no part of the plan, so that budgets are of activations alone\n"
     "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
     "                     of a --budget the graph, unless this says layers\n"
     "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
@@ -1316,8 +1359,11 @@ static int has_loss_scale(const options *o) {
 
 static int parse_updates(options *o) {
     o->when = has_loss_scale(o) ? TL_UPDATES_END : TL_UPDATES_FUSED;
-    if (o->updates && !tl_parse_updates(o->updates, &o->when))
-        return training_fail(TRAINING_INPUT, "--updates %s: must be fused or end", o->updates);
+    o->outside = o->updates && strcmp(o->updates, "outside") == 0;
+    if (o->outside && has_loss_scale(o))
+        return training_fail(TRAINING_INPUT, "--updates outside: with a loss scale a step may be skipped: fused or end");
+    if (o->updates && !o->outside && !tl_parse_updates(o->updates, &o->when))
+        return training_fail(TRAINING_INPUT, "--updates %s: must be fused, end or outside", o->updates);
     if (has_loss_scale(o) && o->when == TL_UPDATES_FUSED)
         return training_fail(TRAINING_INPUT, "--updates fused: with a loss scale an overflow shows at the end");
     return TRAINING_OK;
@@ -1534,7 +1580,7 @@ static int add_table(program *p) {
 
 // Weights and moments are states, which the plan's steps update.
 static void own_weights(training_model *m, const options *o) {
-    m->owns_weights = 1;
+    m->owns_weights = !o->outside;
     m->holds_gradients = o->micro_batches > 1;
     m->clips = m->format != TL_FORMAT_F32 && has_loss_scale(o);
     m->updates = o->when;
@@ -1610,7 +1656,7 @@ static int run(program *p, const char *program_path) {
     pictures = write_pictures(p);
     if (!code) code = table;
     if (!code) code = train_on(p);
-    result = move_states(&p->m, last->run, p->states[0], 0);
+    result = read_states(last, p->states[0]);
     if (result) return training_fail_result(&p->env, "weights", result);
     saved = save_weights(&p->o, &p->m, &p->t, last->step, p->o.seed, p->states[0]);
     if (!code && !training_interrupted) code = print_sample(p);

@@ -52,6 +52,7 @@ same() {        # NAME ARGUMENTS...
 for batches in 1 2; do
     train --quick --estimate --sample 0 --steps 8 --plan none --updates end --micro-batches $batches --save $out/end.weights > $out/end.txt
     same fused.weights --micro-batches $batches --updates fused --plan graph
+    same outside.weights --micro-batches $batches --updates outside --plan graph
     same budget.weights --micro-batches $batches --budget 75%
     train --quick --estimate --sample 0 --steps 3 --micro-batches $batches --budget 75% --save $out/half.weights > $out/half.txt
     same loaded.weights --micro-batches $batches --plan none --updates end --load $out/half.weights --steps 5
@@ -69,6 +70,7 @@ refuse '--precision half: must be f32, bf16 or f16' --precision half
 refuse '--loss-scale: goes with --precision bf16 or f16' --loss-scale 2
 refuse '--loss-scale: goes with --precision bf16 or f16' --loss-scale 2 --precision f32
 refuse '--loss-scale 0: must be a whole number' --loss-scale 0 --precision f16
-refuse '--updates late: must be fused or end' --updates late
+refuse '--updates late: must be fused, end or outside' --updates late
+refuse '--updates outside: with a loss scale' --updates outside --precision f16
 refuse '--updates fused: with a loss scale' --updates fused --precision f16
 refuse '--plan some: must be layers, graph, both or none' --plan some

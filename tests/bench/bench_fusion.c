@@ -184,6 +184,7 @@ static int bench_net(char *program_path) {
     int code, k, turn;
     p.start_ns = p.progress.shown_ns = training_wall_ns();
     set_defaults(&p.o, 0);
+    p.o.outside = 1;     // plans of activations
     p.o.kinds[TRAINING_GRAPH] = 0;
     code = prepare(&p, program_path);
     if (code) return code;

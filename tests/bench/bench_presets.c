@@ -50,6 +50,7 @@ int main(int count, char **argv) {
     int k, code;
     (void)count;
     set_defaults(&p->o, 0);
+    p->o.outside = 1;    // plans of activations
     p->o.estimates = 1;  // plans by FLOP, the same on every machine
     for (k = 0; k < TRAINING_KIND_COUNT; k++) p->o.kinds[k] = 0;
     code = prepare(p, argv[0]);

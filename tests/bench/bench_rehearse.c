@@ -108,6 +108,7 @@ int main(int argc, char **argv) {
     int block, k, code;
     (void)argc;
     set_defaults(&p.o, 0);
+    p.o.outside = 1;     // plans of activations
     code = training_read_text(p.o.text, argv[0], p.o.context, NULL, &p.t);
     if (code) return code;
     p.m.size.L = p.o.layers;

@@ -295,6 +295,7 @@ static int bench_steps(char *program_path) {
     int k, code;
     p.start_ns = p.progress.shown_ns = training_wall_ns();
     set_defaults(&p.o, 0);
+    p.o.outside = 1;     // plans of activations
     p.o.kinds[TRAINING_GRAPH] = 0;
     code = prepare(&p, program_path);
     if (code) return code;

@@ -262,6 +262,7 @@ int main(int count, char **argv) {
     (void)count;
     p->start_ns = p->progress.shown_ns = training_wall_ns();
     set_defaults(&p->o, 0);
+    p->o.outside = 1;    // plans of activations
     for (k = 0; k < TRAINING_KIND_COUNT; k++) p->o.kinds[k] = 0;
     code = prepare(p, argv[0]);
     if (code) return code;

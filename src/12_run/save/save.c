@@ -130,11 +130,11 @@ static uint64_t tli_hash_graph(const tl_graph *graph) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const char *op = tl_name_op(graph, id);
+        int32_t flags = (node->is_input > 0) + 2 * node->has_grad + 4 * node->keep + 8 * node->dynamic;
         hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
         hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
         hash = tl_mix_u64(hash, node->saved_bytes);
-        hash = tl_mix_u64(hash, (uint64_t)((node->is_input > 0) + 2 * node->has_grad + 4 * node->keep +
-                                           8 * node->dynamic));
+        hash = tl_mix_u64(hash, (uint64_t)flags);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
