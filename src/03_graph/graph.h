@@ -219,10 +219,10 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // Errors:  as tl_add_node. On error the graph is as it was, and *weight is zero.
 TLDEF tl_result tl_add_state(tl_env *env, tl_graph *graph, const tl_state_desc *desc, tl_tensor *weight);
 
+#ifndef TL_NO_PLANNERS
 // Make the inputs that are no results ones that die (tl_node_desc.dies): plans may free them then.
 TLDEF void tl_let_inputs_die(tl_graph *graph);
 
-#ifndef TL_NO_PLANNERS
 // Make every trained state hold its gradient (TL_STATE_HELD), so that several passes add to it before
 // one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other
 // indices.
