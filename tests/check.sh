@@ -425,9 +425,21 @@ step_surface() { python3 tests/api.py --check; python3 tests/words.py; python3 t
 
 step_readme() { bash tests/readme.sh; }
 
+# No check runs benches, which are for quiet machines; they use examples and, some of them, private names: all are read.
+read_benches() {
+    local f log whole
+    for f in $(printf '%s\n' tests/bench/*.c | with_vulkan); do
+        whole="-DTL_STRATEGY_IMPLEMENTATION_DONE -DTL_VK_BACKEND_IMPLEMENTATION_DONE"
+        grep -q 'examples/' "$f" && ! grep -qE 'tli_|support/' "$f" || whole=
+        log=$out/$(basename "$f").err
+        echo "gcc -std=c99 -Werror=implicit-function-declaration $whole -Iexamples -I. -fsyntax-only $f 2> $log || { cat $log; exit 1; }"
+    done | parallel
+}
+
 # Run every example as its `// check:` line says; compare what it prints with tests/expected/NAME.txt where that exists.
 step_examples() {
     local f name args code
+    read_benches
     make -s -j"$jobs" examples WERROR=-Werror > $out/examples.log 2>&1 || { cat $out/examples.log; fail "make examples"; }
     for f in $(examples); do
         grep -q '^// check:' "$f" || fail "$f: no '// check: <arguments>' line in its first comment"

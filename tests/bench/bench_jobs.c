@@ -110,15 +110,15 @@ static void print_waiting(tl_env *env, const char *what, const tl_graph *graph, 
 
 static void bench_waiting(tl_env *env, job_system *jobs) {
     tl_graph graph;
-    tl_plan plan, woven;
+    tl_plan plan, interleaved;
     tl_remat_desc desc;
     tl_remat_report report;
     make_branches(env, 4, 8, &graph);
     must(env, tl_plan_keep_all(env, &graph, 0, &plan));
     print_waiting(env, "4 branches of 8 nodes, everything kept", &graph, &plan, jobs);
-    must(env, weave_plan(&plan, 2, &woven));
-    print_waiting(env, "the same, 2 micro-batches together", &graph, &woven, jobs);
-    free((tl_step *)woven.steps);
+    must(env, interleave_plan(&plan, 2, &interleaved));
+    print_waiting(env, "the same, 2 micro-batches together", &graph, &interleaved, jobs);
+    free((tl_step *)interleaved.steps);
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;
     desc.live = 1;
