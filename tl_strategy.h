@@ -5654,8 +5654,9 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
 //          before the next call clear the gradients, and put back a copy of statistics and random state. Where
-//          a state was updated before the error, calls are TL_ERROR_INVALID_ARG until all weights and moments
-//          were written (tl_write_tensor), or a save was loaded; gradients that states hold are cleared. On a
+//          the kernel of an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until
+//          all weights and moments were written (tl_write_tensor), or a save was loaded; gradients that states
+//          hold are cleared, with all that was added to them in passes before. On a
 //          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
 //          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
 //          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
@@ -5810,7 +5811,7 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
-//          answered TL_NOT_READY; save: a pass was given up between updates; the data is of another graph,
+//          answered TL_NOT_READY; save: a pass was given up in an update or behind one; the data is of another graph,
 //          plan, seed, byte order, of other variables or settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a
 //          pass, what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or
 //          without an arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what
@@ -7883,6 +7884,10 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
       "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
       "") \
+    X(TENSOR_INPUT_DIED, "tensor: an input that dies: its bytes are gone until it is written again", "") \
+    X(TENSOR_WAS_RELEASED, \
+      "tensor: a result that no pass has made, or that was released since: by a pass, or by a write to an " \
+      "input that dies or to the entry", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -8165,7 +8170,7 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_STATES_ON_ONE_RANK, \
       "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
-      "a pass was given up between updates: write all weights and moments, or load a save", "updates") \
+      "a pass was given up in an update or behind one: write all weights and moments, or load a save", "updates") \
     X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
       "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
@@ -62112,7 +62117,8 @@ typedef struct tli_updates {
     int32_t count;                    // updates carried out in the pass
     uint8_t skips;                    // 1 = the caller asked for passes without them
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
-    uint8_t is_torn;                  // 1 = a pass was given up between two updates
+    uint8_t has_begun;                // 1 = a kernel of an update was called in the pass
+    uint8_t is_torn;                  // 1 = a pass was given up behind that
 } tli_updates;
 
 struct tl_run {
@@ -66993,7 +66999,8 @@ typedef struct tli_table_block {
 typedef struct tli_updates {
     int32_t count;                    // updates carried out in the pass
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
-    uint8_t is_torn;                  // 1 = a pass was given up between two updates
+    uint8_t has_begun;                // 1 = a kernel of an update was called in the pass
+    uint8_t is_torn;                  // 1 = a pass was given up behind that
 } tli_updates;
 
 struct tl_run {
@@ -67972,8 +67979,8 @@ static tl_result tli_memory_step(tl_run *run) {
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
 //
-// A pass that is given up between two updates leaves states of two training steps, so no pass starts before the
-// caller has written or loaded all of them; of a run from tables, none.
+// A pass that is given up in an update or behind one leaves states of two training steps, so no pass starts before
+// the caller has written or loaded all of them; of a run from tables, none.
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
     return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
@@ -67998,7 +68005,7 @@ static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     return TLI_NO_RULE;
 }
 
-// Where a pass was given up between updates: whether all weights and moments were written since. Gradients that
+// Where a pass was given up in an update or behind one: whether all weights and moments were written since. Gradients that
 // are held are cleared.
 static int tli_are_states_written(const tl_run *run) {
     int32_t i;
@@ -68041,14 +68048,17 @@ static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
 #endif
 
-// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
-// zero.
+// Refuse a pass on states of two training steps.
+static tl_result tli_check_torn(tl_run *run) {
+    if (!run->updates.is_torn || tli_are_states_written(run)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
+}
+
+// Before a pass: where it is the first that adds to gradients which states hold, these are zero.
 static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
-    if (run->updates.is_torn && !tli_are_states_written(run))
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
     run->updates.is_torn = 0;
-    run->updates.count = 0;
+    run->updates.count = run->updates.has_begun = 0;
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
@@ -68069,7 +68079,7 @@ static void tli_end_updates(tl_run *run) {
 
 // A pass was given up.
 static void tli_abort_updates(tl_run *run) {
-    if (run->active && run->updates.count > 0) tli_ask_for_states(run);
+    if (run->active && run->updates.has_begun) tli_ask_for_states(run);
     run->updates.is_summing = 0;
 }
 
@@ -68220,6 +68230,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 #endif
     tli_name_call(run, kernel, out);
     run->report.kernel_count++;
+    run->updates.has_begun |= tli_is_update(run, &run->at.last);
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
@@ -68696,6 +68707,15 @@ static tl_result tli_check_written(tl_run *run) {
     return TL_OK;
 }
 
+// A pass uses the inputs that die, whatever its plan frees.
+static void tli_use_inputs(tl_run *run) {
+    int32_t slot, i;
+    for (slot = 0; slot < run->slot_count; slot++)
+        for (i = 0; i < run->graph->tensor_count; i++)
+            if (tli_dies(&run->graph->nodes[run->graph->outputs[i].node]))
+                tli_caller_buffer(run, slot, i)->is_written = 0;
+}
+
 // Claim the graph's inputs that are not there: all at first, later those that died, which have their places
 // again.
 static tl_result tli_claim_graph_inputs(tl_run *run) {
@@ -68922,6 +68942,15 @@ static tl_result tli_greet(tl_run *run) {
 #endif
 }
 
+// What refuses a pass and leaves everything as it is.
+static tl_result tli_check_start(tl_run *run) {
+    tl_result result = tli_check_torn(run);
+#ifndef TL_ONLY_TABLES
+    if (!result) result = tli_check_written(run);
+#endif
+    return result;
+}
+
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_result result;
     TL_ASSERT(run);
@@ -68932,7 +68961,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
-    result = tli_greet(run);
+    result = tli_check_start(run);
+    if (!result) result = tli_greet(run);
     if (result) return result;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
@@ -68947,10 +68977,9 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 #endif
 #ifndef TL_ONLY_TABLES
     run->resumes = 0;
-    result = tli_check_written(run);
-    if (result) return result;
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+    tli_use_inputs(run);
 #endif
     result = tli_start_updates(run, micro_batch);
     if (result) return result;
@@ -69510,24 +69539,35 @@ TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     return TL_OK;
 }
 
-static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
-                                   uint64_t bytes, tli_buffer **buffer) {
-    const tl_graph *graph = run->graph;
-    tli_buffer *found;
-    int32_t index;
-    *buffer = NULL;
-    index = graph->nodes[tensor.node].first_output + tensor.output;
+// Why a tensor is not there.
+static tli_rule tli_find_absence(const tl_run *run, int32_t tensor) {
+#ifndef TL_ONLY_TABLES
+    if (tli_dies(&run->graph->nodes[run->graph->outputs[tensor].node])) return TLI_RULE(TENSOR_INPUT_DIED);
+    if (run->is_result[tensor]) return TLI_RULE(TENSOR_WAS_RELEASED);
+#endif
+    (void)run;
+    (void)tensor;
+    return TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT);
+}
+
+// Refuse bytes that are not those of a tensor, and any access in a pass.
+static tl_result tli_check_access(tl_run *run, tli_function function, tl_tensor tensor, uint64_t bytes) {
+    int32_t index = run->graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != tli_known_bytes(run, run->caller_slot, index))
         return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR),
                                bytes, tli_known_bytes(run, run->caller_slot, index));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    found = tli_caller_buffer(run, run->caller_slot, index);
-    if (!tli_is_readable(found))
-        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
-                        TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
-    *buffer = found;
     return TL_OK;
+}
+
+static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
+                                   uint64_t bytes, tli_buffer **buffer) {
+    int32_t index = run->graph->nodes[tensor.node].first_output + tensor.output;
+    tl_result result = tli_check_access(run, function, tensor, bytes);
+    *buffer = tli_caller_buffer(run, run->caller_slot, index);
+    if (result || tli_is_readable(*buffer)) return result;
+    return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, tli_find_absence(run, index));
 }
 
 #ifndef TL_ONLY_TABLES
@@ -69571,7 +69611,6 @@ static int tli_enters(const tl_run *run, tl_tensor tensor) {
 
 // Make room for the plan's entry where the last pass has freed a part of it: its results go.
 static tl_result tli_prepare_entry(tl_run *run) {
-    if (run->active) return TL_OK;  // the write is refused
     tli_release_buffers(run, 0);
     if (!tli_claim_entry(run)) return TL_OK;
     return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
@@ -69623,7 +69662,8 @@ static tl_result tli_write_tensor(tl_run *run, tl_tensor tensor, const void *dat
     if (result) return result;
 #ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
-    if (enters) result = tli_prepare_entry(run);
+    if (enters) result = tli_check_access(run, TLI_IN(WRITE_TENSOR), tensor, bytes);
+    if (enters && !result) result = tli_prepare_entry(run);
 #endif
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !enters && !run->graph->nodes[tensor.node].is_input)
@@ -73056,6 +73096,7 @@ static void tli_save_updates(tli_saving *s) {
     is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
     if (!s->applies || s->result) return;
     run->updates.count = (int32_t)count;
+    run->updates.has_begun = count > 0;
     run->updates.is_summing = (uint8_t)is_summing;
 }
 

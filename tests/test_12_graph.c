@@ -213,9 +213,10 @@ static void an_input_that_died_is_missed(void **state) {
                                "node 1 y input fwd=0 bwd=0 out=8 needs=none in=-\n"
                                "node 2 a op fwd=1 bwd=1 out=8 needs=in in=0,1\nend 3\n";
     static const unsigned char bytes[8] = { 1, 2, 3 };
+    unsigned char read[8];
     tl_graph graph;
     tl_plan plan;
-    tl_tensor x = { 0, 0 };
+    tl_tensor x = { 0, 0 }, a = { 2, 0 };
     int k;
     (void)state;
     assert_int_equal(tl_parse_graph(NULL, text, sizeof text - 1, &graph), TL_OK);
@@ -224,10 +225,19 @@ static void an_input_that_died_is_missed(void **state) {
     b.desc.plan = &plan;
     b.desc.load = NULL;
     bed_must_init(&b);
-    for (k = 0; k < 2; k++) {
-        assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+    for (k = 0; k < 3; k++) {
+        tl_result made = k ? TL_OK : TL_ERROR_NOT_FOUND;
+        assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);     // a refusal leaves the result
         assert_string_equal(b.env.error.text, "tl_start_pass: inputs: x dies in a pass and was not written since: write it before each");
+        assert_int_equal(tl_read_tensor(b.run, a, read, sizeof read), made);
+        assert_int_equal(tl_write_tensor(b.run, x, bytes, sizeof bytes - 1), TL_ERROR_INVALID_ARG);
+        assert_int_equal(tl_read_tensor(b.run, a, read, sizeof read), made);
+        assert_int_equal(tl_read_tensor(b.run, x, read, sizeof read), k ? TL_ERROR_NOT_FOUND : TL_OK);
+        if (k) assert_non_null(strstr(b.env.error.text, "an input that dies: its bytes are gone"));
         assert_int_equal(tl_write_tensor(b.run, x, bytes, sizeof bytes), TL_OK);
+        assert_int_equal(tl_read_tensor(b.run, x, read, sizeof read), TL_OK);
+        assert_int_equal(tl_read_tensor(b.run, a, read, sizeof read), TL_ERROR_NOT_FOUND);
+        assert_non_null(strstr(b.env.error.text, "released since"));
         mixer_start_pass(&b.mixer);
         if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
     }

@@ -1117,6 +1117,10 @@
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
       "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
       "") \
+    X(TENSOR_INPUT_DIED, "tensor: an input that dies: its bytes are gone until it is written again", "") \
+    X(TENSOR_WAS_RELEASED, \
+      "tensor: a result that no pass has made, or that was released since: by a pass, or by a write to an " \
+      "input that dies or to the entry", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -1399,7 +1403,7 @@
     X(RUN_STATES_ON_ONE_RANK, \
       "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
-      "a pass was given up between updates: write all weights and moments, or load a save", "updates") \
+      "a pass was given up in an update or behind one: write all weights and moments, or load a save", "updates") \
     X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
       "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \

@@ -224,7 +224,8 @@ typedef struct tli_updates {
     int32_t count;                    // updates carried out in the pass
     uint8_t skips;                    // 1 = the caller asked for passes without them
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
-    uint8_t is_torn;                  // 1 = a pass was given up between two updates
+    uint8_t has_begun;                // 1 = a kernel of an update was called in the pass
+    uint8_t is_torn;                  // 1 = a pass was given up behind that
 } tli_updates;
 
 struct tl_run {

@@ -525,8 +525,9 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
 //          before the next call clear the gradients, and put back a copy of statistics and random state. Where
-//          a state was updated before the error, calls are TL_ERROR_INVALID_ARG until all weights and moments
-//          were written (tl_write_tensor), or a save was loaded; gradients that states hold are cleared. On a
+//          the kernel of an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until
+//          all weights and moments were written (tl_write_tensor), or a save was loaded; gradients that states
+//          hold are cleared, with all that was added to them in passes before. On a
 //          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
 //          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
 //          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
@@ -681,7 +682,7 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
-//          answered TL_NOT_READY; save: a pass was given up between updates; the data is of another graph,
+//          answered TL_NOT_READY; save: a pass was given up in an update or behind one; the data is of another graph,
 //          plan, seed, byte order, of other variables or settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a
 //          pass, what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or
 //          without an arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what

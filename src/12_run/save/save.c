@@ -756,6 +756,7 @@ static void tli_save_updates(tli_saving *s) {
     is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
     if (!s->applies || s->result) return;
     run->updates.count = (int32_t)count;
+    run->updates.has_begun = count > 0;
     run->updates.is_summing = (uint8_t)is_summing;
 }
 

@@ -131,6 +131,15 @@ static tl_result tli_check_written(tl_run *run) {
     return TL_OK;
 }
 
+// A pass uses the inputs that die, whatever its plan frees.
+static void tli_use_inputs(tl_run *run) {
+    int32_t slot, i;
+    for (slot = 0; slot < run->slot_count; slot++)
+        for (i = 0; i < run->graph->tensor_count; i++)
+            if (tli_dies(&run->graph->nodes[run->graph->outputs[i].node]))
+                tli_caller_buffer(run, slot, i)->is_written = 0;
+}
+
 // Claim the graph's inputs that are not there: all at first, later those that died, which have their places
 // again.
 static tl_result tli_claim_graph_inputs(tl_run *run) {
@@ -357,6 +366,15 @@ static tl_result tli_greet(tl_run *run) {
 #endif
 }
 
+// What refuses a pass and leaves everything as it is.
+static tl_result tli_check_start(tl_run *run) {
+    tl_result result = tli_check_torn(run);
+#ifndef TL_ONLY_TABLES
+    if (!result) result = tli_check_written(run);
+#endif
+    return result;
+}
+
 TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
     tl_result result;
     TL_ASSERT(run);
@@ -367,7 +385,8 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), micro_batch < 0
                             ? TLI_RULE(MICRO_BATCH_MUST_BE_NOT_NEGATIVE)
                             : TLI_RULE(MICRO_BATCHES_DO_NOT_FIT_31_BITS));
-    result = tli_greet(run);
+    result = tli_check_start(run);
+    if (!result) result = tli_greet(run);
     if (result) return result;
 #ifndef TL_NO_PLANNERS
     if (run->cache.is_on) tli_choose_cached_plan(run, micro_batch);
@@ -382,10 +401,9 @@ TLI_IMPL tl_result tl_start_pass(tl_run *run, int32_t micro_batch) {
 #endif
 #ifndef TL_ONLY_TABLES
     run->resumes = 0;
-    result = tli_check_written(run);
-    if (result) return result;
     if (tli_claim_entry(run))
         return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(START_PASS), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
+    tli_use_inputs(run);
 #endif
     result = tli_start_updates(run, micro_batch);
     if (result) return result;

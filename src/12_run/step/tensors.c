@@ -13,24 +13,35 @@ TLI_IMPL tl_result tl_choose_slot(tl_run *run, int32_t slot) {
     return TL_OK;
 }
 
-static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
-                                   uint64_t bytes, tli_buffer **buffer) {
-    const tl_graph *graph = run->graph;
-    tli_buffer *found;
-    int32_t index;
-    *buffer = NULL;
-    index = graph->nodes[tensor.node].first_output + tensor.output;
+// Why a tensor is not there.
+static tli_rule tli_find_absence(const tl_run *run, int32_t tensor) {
+#ifndef TL_ONLY_TABLES
+    if (tli_dies(&run->graph->nodes[run->graph->outputs[tensor].node])) return TLI_RULE(TENSOR_INPUT_DIED);
+    if (run->is_result[tensor]) return TLI_RULE(TENSOR_WAS_RELEASED);
+#endif
+    (void)run;
+    (void)tensor;
+    return TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT);
+}
+
+// Refuse bytes that are not those of a tensor, and any access in a pass.
+static tl_result tli_check_access(tl_run *run, tli_function function, tl_tensor tensor, uint64_t bytes) {
+    int32_t index = run->graph->nodes[tensor.node].first_output + tensor.output;
     if (bytes != tli_known_bytes(run, run->caller_slot, index))
         return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(BYTES_NOT_THOSE_OF_TENSOR),
                                bytes, tli_known_bytes(run, run->caller_slot, index));
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(RUN_PASS_IS_UNDER_WAY));
-    found = tli_caller_buffer(run, run->caller_slot, index);
-    if (!tli_is_readable(found))
-        return tli_fail(run->env, TL_ERROR_NOT_FOUND, function,
-                        TLI_RULE(TENSOR_NEITHER_INPUT_NOR_RESULT));
-    *buffer = found;
     return TL_OK;
+}
+
+static tl_result tli_access_tensor(tl_run *run, tli_function function, tl_tensor tensor,
+                                   uint64_t bytes, tli_buffer **buffer) {
+    int32_t index = run->graph->nodes[tensor.node].first_output + tensor.output;
+    tl_result result = tli_check_access(run, function, tensor, bytes);
+    *buffer = tli_caller_buffer(run, run->caller_slot, index);
+    if (result || tli_is_readable(*buffer)) return result;
+    return tli_fail(run->env, TL_ERROR_NOT_FOUND, function, tli_find_absence(run, index));
 }
 
 #ifndef TL_ONLY_TABLES
@@ -74,7 +85,6 @@ static int tli_enters(const tl_run *run, tl_tensor tensor) {
 
 // Make room for the plan's entry where the last pass has freed a part of it: its results go.
 static tl_result tli_prepare_entry(tl_run *run) {
-    if (run->active) return TL_OK;  // the write is refused
     tli_release_buffers(run, 0);
     if (!tli_claim_entry(run)) return TL_OK;
     return tli_fail(run->env, TL_ERROR_BACKEND, TLI_IN(WRITE_TENSOR), TLI_RULE(BACKEND_COULD_NOT_TAKE_ENTRY));
@@ -126,7 +136,8 @@ static tl_result tli_write_tensor(tl_run *run, tl_tensor tensor, const void *dat
     if (result) return result;
 #ifndef TL_ONLY_TABLES
     enters = tli_enters(run, tensor);
-    if (enters) result = tli_prepare_entry(run);
+    if (enters) result = tli_check_access(run, TLI_IN(WRITE_TENSOR), tensor, bytes);
+    if (enters && !result) result = tli_prepare_entry(run);
 #endif
     if (!result) result = tli_access_tensor(run, TLI_IN(WRITE_TENSOR), tensor, bytes, &buffer);
     if (!result && !enters && !run->graph->nodes[tensor.node].is_input)

@@ -8,8 +8,8 @@
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
 //
-// A pass that is given up between two updates leaves states of two training steps, so no pass starts before the
-// caller has written or loaded all of them; of a run from tables, none.
+// A pass that is given up in an update or behind one leaves states of two training steps, so no pass starts before
+// the caller has written or loaded all of them; of a run from tables, none.
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
     return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
@@ -34,7 +34,7 @@ static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     return TLI_NO_RULE;
 }
 
-// Where a pass was given up between updates: whether all weights and moments were written since. Gradients that
+// Where a pass was given up in an update or behind one: whether all weights and moments were written since. Gradients that
 // are held are cleared.
 static int tli_are_states_written(const tl_run *run) {
     int32_t i;
@@ -77,14 +77,17 @@ static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
 #endif
 
-// Before a pass: it may start, and where it is the first that adds to gradients which states hold, these are
-// zero.
+// Refuse a pass on states of two training steps.
+static tl_result tli_check_torn(tl_run *run) {
+    if (!run->updates.is_torn || tli_are_states_written(run)) return TL_OK;
+    return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
+}
+
+// Before a pass: where it is the first that adds to gradients which states hold, these are zero.
 static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
-    if (run->updates.is_torn && !tli_are_states_written(run))
-        return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(START_PASS), TLI_RULE(RUN_STATES_HALF_UPDATED));
     run->updates.is_torn = 0;
-    run->updates.count = 0;
+    run->updates.count = run->updates.has_begun = 0;
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
@@ -105,7 +108,7 @@ static void tli_end_updates(tl_run *run) {
 
 // A pass was given up.
 static void tli_abort_updates(tl_run *run) {
-    if (run->active && run->updates.count > 0) tli_ask_for_states(run);
+    if (run->active && run->updates.has_begun) tli_ask_for_states(run);
     run->updates.is_summing = 0;
 }
 
