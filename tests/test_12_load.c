@@ -405,6 +405,52 @@ static void what_a_load_hook_does_wrong_is_named_as_load(void **state) {
         }
 }
 
+// An input that dies has to be written by the hook, which is called before each pass: what was written once is gone.
+static void a_load_hook_writes_inputs_that_die(void **state) {
+    int forgets, in_init;
+    (void)state;
+    for (forgets = 0; forgets < 2; forgets++)
+        for (in_init = 0; in_init < 2; in_init++) {
+            static loop l;
+            tl_cpu_backend_desc cpu = {0};
+            tl_env env = silent_env();
+            tl_run_desc desc = {0};
+            tl_rehearsal_desc untimed = {-1};
+            tl_rehearsal found;
+            tl_backend backend;
+            tl_run *run = NULL;
+            char line[400];
+            float y[ROWS] = {0};
+            tl_result result;
+            loop_open(&l, GENERATOR, 1);
+            l.bug = forgets ? FORGETS_Y : MAKES_GOOD;
+            l.ops[X].dies = l.ops[Y].dies = 1;
+            if (tl_init_cpu_backend(&env, &cpu, &backend)) fail();
+            desc.backend = &backend;
+            desc.load = wrong_load;
+            desc.load_user = &l;
+            desc.variables = l.variables;
+            desc.variable_count = l.variable_count;
+            desc.work_limit = 200000;
+            if (in_init) desc.rehearsal = &found;
+            result = tl_init_op_run(&env, &desc, l.ops, LOSS + 1, &run);
+            assert_int_equal(result, in_init && forgets ? TL_ERROR_MISMATCH : TL_OK);
+            if (!in_init) {
+                if (write_input(run, Y, y, sizeof y)) fail_msg("%s", env.error.text);   // once is not enough
+                assert_int_equal(tl_rehearse_run(run, &untimed, &found), TL_OK);
+            }
+            assert_int_equal(found.error_count, forgets);
+            if (forgets) {
+                tl_print_finding(NULL, &found.findings[0], line, sizeof line);
+                assert_string_equal(line, "y: load does not write it, though it dies in every pass: write it in load");
+                assert_int_equal(found.findings[0].kind, TL_FINDING_LOAD_FORGETS);
+            }
+            tl_free_rehearsal(&env, &found);
+            tl_free_run(run);
+            assert_int_equal(tl_free_cpu_backend(&env, &backend), TL_OK);
+        }
+}
+
 // No allocation that fails loses anything, and none calls the hook twice.
 static void a_failing_allocator_calls_load_once(void **state) {
     long at;
@@ -456,6 +502,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loops_that_load_the_next_batch_are_rehearsed),
         cmocka_unit_test(what_a_load_hook_does_wrong_is_named_as_load),
+        cmocka_unit_test(a_load_hook_writes_inputs_that_die),
         cmocka_unit_test(a_failing_allocator_calls_load_once),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

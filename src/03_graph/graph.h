@@ -189,8 +189,8 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 // dies is for an input whose bytes may be used for other tensors behind its last read. It takes the steps that
 // free and copy tensors (DROP, SPILL, FETCH, WAIT, DROP_HOST); gone without a host copy it cannot be read again
-// in the pass, and a run refuses a pass before which it was not written (that of TL_ONLY_TABLES does not
-// notice). Plans whose search does not know it keep it throughout.
+// in the pass. Whatever the plan frees, a pass uses it up: a run refuses a pass before which it was not written
+// (that of TL_ONLY_TABLES does not notice), and to write it releases the results of the pass before.
 //
 // origin names the node of the caller's graph from which a node of the planned graph comes: what a client
 // keeps for each node, weights among them, is found by it, whatever fusion (tl_plan_fusion), other formats

@@ -272,8 +272,9 @@ typedef struct tl_run_desc {
 
     // Hooks; 0 = none.
     tl_result (*load)(tl_run *run, int32_t micro_batch, void *user);  // write the inputs; what was
-                                      // never written is undefined, and no error. tl_run_plan calls it before
-                                      // each pass, a rehearsal once; tl_start_pass does not
+                                      // never written is undefined, and no error, but of inputs that die, which
+                                      // each pass uses up. tl_run_plan calls it before each pass, a rehearsal
+                                      // once; tl_start_pass does not
     void       *load_user;
     void      (*random)(tl_random_moment moment, int32_t node, int32_t micro_batch, void *user);
     void       *random_user;
@@ -488,7 +489,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 // The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
 // bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
-// To write to the entry releases the results of the last pass, as the start of a pass does.
+// To write to the entry, or to an input that dies, releases the results of the last pass, as the start of a pass
+// does: read these before. An input that dies is there from its write to the pass.
 //
 // With a fusion the tensor is one of the desc's graph; those between the members of a fused node are not found.
 //
@@ -997,6 +999,7 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "write a graph input, all of its bytes and no more") \
     X(TL_FINDING_LOAD_MISSING, "does not write it, and nothing was written there before", \
       "write it in load, or once before the rehearsal") \
+    X(TL_FINDING_LOAD_FORGETS, "does not write it, though it dies in every pass", "write it in load") \
     X(TL_FINDING_LOAD_OTHER_RUN, "writes to a run that is not its argument", \
       "write to the run that load is given") \
     X(TL_FINDING_LOAD_CHANGES, "changes %o", "leave to load the inputs and the place in the data alone") \

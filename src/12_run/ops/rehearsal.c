@@ -156,6 +156,8 @@ static void tli_note_writes(tli_rehearsing *r, const tli_write_watch *watch, con
     for (; i < graph->tensor_count; i = tli_next_input(graph, i + 1, &tensor)) {
         if (other->is_written[i] && !watch->is_written[i])
             tli_note_load(r, TL_FINDING_LOAD_OTHER_RUN, tensor, 0);
+        else if (!watch->is_written[i] && !watch->is_refused && tli_dies(&graph->nodes[tensor.node]))
+            tli_note_load(r, TL_FINDING_LOAD_FORGETS, tensor, 0);
         else if (!watch->is_written[i] && !watch->is_refused && !graph->nodes[tensor.node].state &&
                  !tli_was_written(r->asked, tensor))
             tli_note_load(r, TL_FINDING_LOAD_MISSING, tensor, 0);
