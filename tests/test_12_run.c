@@ -275,6 +275,7 @@ static void random_graphs_give_the_gradients_of_keep_all(void **state) {
         int inference = random_chance(&random, 25);
         memset(&env, 0, sizeof env);
         if (random_effect_graph(&env, &random, 24, round % 3 * 15, &graph)) fail_msg("%s", env.error.text);
+        if (round % 4 == 3) (void)random_let_inputs_die(&random, &graph);
         expected = keep_all_outcome(&graph, inference, repeat, &peak);
         for (i = 0; i < graph.tensor_count; i++) keep[i] = (uint8_t)random_chance(&random, 50);
         if (!inference) {

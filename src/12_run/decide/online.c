@@ -16,9 +16,10 @@ static int32_t tli_item_of_saved(const tl_run *run, int32_t node) {
     return run->graph->tensor_count + node;
 }
 
-// Whether a tensor is resident to the end: a result or a graph input.
+// Whether a tensor is resident to the end: a result, or of a graph input that does not die.
 static int tli_online_stays(const tl_run *run, int32_t tensor) {
-    return run->is_result[tensor] || run->graph->nodes[run->graph->outputs[tensor].node].is_input;
+    const tl_node *maker = &run->graph->nodes[run->graph->outputs[tensor].node];
+    return run->is_result[tensor] || (maker->is_input && !tli_dies(maker));
 }
 
 static int tli_online_has_uses(const tl_run *run, int32_t tensor) {
@@ -112,13 +113,14 @@ static tl_result tli_online_drop(tl_run *run, int32_t tensor) {
     return result;
 }
 
-// -- online decisions: what nodes make that may run once only --
+// -- online decisions: what nodes make that may run once only, and inputs that die --
 //
 // It is owed to the goals that can need it, directly or to make something else again: until the last of them it
 // is held on either tier, or compressed.
 
 static int tli_online_is_once(const tl_run *run, int32_t tensor) {
-    return run->graph->nodes[run->graph->outputs[tensor].node].once;
+    const tl_node *maker = &run->graph->nodes[run->graph->outputs[tensor].node];
+    return maker->once || tli_dies(maker);
 }
 
 static int tli_online_is_owed(const tl_run *run, int32_t tensor) {
@@ -164,7 +166,8 @@ static int tli_online_init_until(tl_run *run) {
     tli_online *o = &run->online;
     uint64_t nodes = (uint64_t)run->graph->node_count, tensors = (uint64_t)run->graph->tensor_count;
     int32_t id, any = 0;
-    for (id = 0; id < run->graph->node_count; id++) any |= run->graph->nodes[id].once;
+    for (id = 0; id < run->graph->node_count; id++)
+        any |= run->graph->nodes[id].once || tli_dies(&run->graph->nodes[id]);
     if (!any) return 1;
     o->until = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->until);
     o->next_end = (int32_t *)tli_alloc_array(run->env, tensors, sizeof *o->next_end);
@@ -199,8 +202,10 @@ static tl_result tli_online_end_goal(tl_run *run) {
 static tli_exits tli_online_find_exits(const tl_run *run, int32_t tensor) {
     const tli_online *o = &run->online;
     const tli_sim_tensor *t = &o->sim.tensors[tensor];
+    int is_input = run->graph->nodes[run->graph->outputs[tensor].node].is_input;
     tli_exits exits;
-    exits.codec = t->state == TLI_RESIDENT && tli_is_f32(run, tensor) ? run->desc.codec : TL_CODEC_NONE;
+    exits.codec = TL_CODEC_NONE;
+    if (t->state == TLI_RESIDENT && tli_is_f32(run, tensor) && !is_input) exits.codec = run->desc.codec;
     exits.may_spill = t->state == TLI_RESIDENT && !t->on_host;
     exits.may_drop = t->on_host || !tli_online_is_owed(run, tensor);
     exits.bytes = exits.held_bytes = run->graph->outputs[tensor].bytes;
@@ -868,10 +873,23 @@ static tl_result tli_start_online(tl_run *run, uint64_t budget) {
     return tli_reset_sim(&o->sim);
 }
 
+// Inputs that die are all there at the start, whatever is freed before the first step that needs room. While a
+// budget that works is searched, it grows to them.
+static tl_result tli_check_arrivals(tl_run *run) {
+    tli_online *o = &run->online;
+    int32_t id = 0;
+    while (id < run->graph->node_count && !tli_dies(&run->graph->nodes[id])) id++;
+    if (id == run->graph->node_count || o->sim.live_bytes <= o->budget) return TL_OK;
+    if (o->searches) { o->budget = o->sim.live_bytes; return TL_OK; }
+    run->report.limiting_node = id;
+    return TL_ERROR_OVER_BUDGET;
+}
+
 // Make the decisions of a whole pass without running it. The record is valid until the first pass.
 static tl_result tli_rehearse(tl_run *run, uint64_t budget) {
     int32_t done = 0;
     tl_result result = tli_start_online(run, budget);
+    if (!result) result = tli_check_arrivals(run);
     while (!result && !done) result = tli_online_next_goal(run, &done);
     return result ? result : tli_sim_end(&run->online.sim);
 }
