@@ -5209,7 +5209,8 @@ typedef struct tl_kernel_call {
     uint64_t          step;            // training step, from 0: of a state so many updates were made before,
                                        // unless some were skipped (tl_skip_updates)
     uint64_t          seed;            // the same in all calls of this node in this pass, by its origin: with
-                                       // states, other formats or fewer ranks as without
+                                       // states, other formats or fewer ranks as without. A state of
+                                       // tl_apply_optimizer has that of the node whose weights it is
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
@@ -5618,8 +5619,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 // The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
 // bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
-// To write to the entry, or to an input that dies, releases the results of the last pass, as the start of a pass
-// does: read these before. An input that dies is there from its write to the pass.
+// To write to the entry, or to an input that dies, releases the results of the last pass, as the start of a
+// pass does: read these before. An input that dies is there from its write to the pass.
 //
 // With a fusion the tensor is one of the desc's graph; those between the members of a fused node are not found.
 //
@@ -5813,11 +5814,12 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
-//          answered TL_NOT_READY; save: a pass was given up in an update or behind one; the data is of another graph,
-//          plan, seed, byte order, of other variables or settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a
-//          pass, what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or
-//          without an arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what
-//          the sink returned; those of the backend: load has lost the inputs then, and no pass is under way.
+//          answered TL_NOT_READY; save: a pass was given up in or behind an update; the data is of another
+//          graph, plan, seed, byte order, of other variables or settings; load: in a pass.
+//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
+//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
+//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then,
+//          and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);
@@ -8173,7 +8175,7 @@ static size_t tli_finish(tli_writer *w) {
     X(RUN_STATES_ON_ONE_RANK, \
       "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
-      "a pass was given up in an update or behind one: write all weights and moments, or load a save", "updates") \
+      "a pass was given up in or behind an update: write all weights and moments, or load a save", "updates") \
     X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
       "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
@@ -68000,7 +68002,7 @@ static tl_result tli_memory_step(tl_run *run) {
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
 //
-// A pass that is given up in an update or behind one leaves states of two training steps, so no pass starts before
+// A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
@@ -68026,8 +68028,8 @@ static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     return TLI_NO_RULE;
 }
 
-// Where a pass was given up in an update or behind one: whether all weights and moments were written since. Gradients that
-// are held are cleared.
+// Where a pass was given up in or behind an update: whether all weights and moments were written since. Held
+// gradients are cleared.
 static int tli_are_states_written(const tl_run *run) {
     int32_t i;
     for (i = 0; i < run->graph->tensor_count; i++) {

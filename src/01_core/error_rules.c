@@ -1403,7 +1403,7 @@
     X(RUN_STATES_ON_ONE_RANK, \
       "graph: %s: a state is updated within a pass, before sums over ranks are known", "node") \
     X(RUN_STATES_HALF_UPDATED, \
-      "a pass was given up in an update or behind one: write all weights and moments, or load a save", "updates") \
+      "a pass was given up in or behind an update: write all weights and moments, or load a save", "updates") \
     X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
       "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \

@@ -80,7 +80,8 @@ typedef struct tl_kernel_call {
     uint64_t          step;            // training step, from 0: of a state so many updates were made before,
                                        // unless some were skipped (tl_skip_updates)
     uint64_t          seed;            // the same in all calls of this node in this pass, by its origin: with
-                                       // states, other formats or fewer ranks as without
+                                       // states, other formats or fewer ranks as without. A state of
+                                       // tl_apply_optimizer has that of the node whose weights it is
     tl_precision      precision;       // element size of the buffers; mixed: see their formats
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
@@ -489,8 +490,8 @@ TLDEF void      tl_free_run(tl_run *run);  // accepts NULL
 //
 // The entry is written before the pass, as inputs are. What no step of the plan frees or overwrites keeps its
 // bytes from pass to pass, as an input does; anything else of the entry is zeroes again before the next pass.
-// To write to the entry, or to an input that dies, releases the results of the last pass, as the start of a pass
-// does: read these before. An input that dies is there from its write to the pass.
+// To write to the entry, or to an input that dies, releases the results of the last pass, as the start of a
+// pass does: read these before. An input that dies is there from its write to the pass.
 //
 // With a fusion the tensor is one of the desc's graph; those between the members of a fused node are not found.
 //
@@ -684,11 +685,12 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 // refuses data is as it was. In a pass, tl_save_run closes the step that was carried out last.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a step, a copy or a sum over ranks is under way, also where tl_run_plan
-//          answered TL_NOT_READY; save: a pass was given up in an update or behind one; the data is of another graph,
-//          plan, seed, byte order, of other variables or settings; load: in a pass. TL_ERROR_UNSUPPORTED: in a
-//          pass, what is decided online, reported by dynamic nodes of a hybrid run, kept from pass to pass, or
-//          without an arena; data of another version. TL_ERROR_PARSE: damaged data. TL_ERROR_NO_MEMORY; what
-//          the sink returned; those of the backend: load has lost the inputs then, and no pass is under way.
+//          answered TL_NOT_READY; save: a pass was given up in or behind an update; the data is of another
+//          graph, plan, seed, byte order, of other variables or settings; load: in a pass.
+//          TL_ERROR_UNSUPPORTED: in a pass, what is decided online, reported by dynamic nodes of a hybrid run,
+//          kept from pass to pass, or without an arena; data of another version. TL_ERROR_PARSE: damaged data.
+//          TL_ERROR_NO_MEMORY; what the sink returned; those of the backend: load has lost the inputs then,
+//          and no pass is under way.
 // Cost:    the bytes, and in a pass a replay of the plan.
 TLDEF tl_result tl_save_run(tl_run *run, tl_sink sink);
 TLDEF tl_result tl_load_run(tl_run *run, const void *data, size_t length);

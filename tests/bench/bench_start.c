@@ -1,6 +1,7 @@
 // What a start by the short way takes: processor time, the plan's cost above its bound, planning work and bytes beside the
 // arena, of chains of 20, 40, 200 and 1000 ops at parts of what keeping everything takes, and at the least budget; by default,
 // and with the plan handed over.
+#define _POSIX_C_SOURCE 199309L
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../../tl_strategy.h"
 #include "timing.h"

@@ -8,7 +8,7 @@
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
 //
-// A pass that is given up in an update or behind one leaves states of two training steps, so no pass starts before
+// A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
@@ -34,8 +34,8 @@ static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
     return TLI_NO_RULE;
 }
 
-// Where a pass was given up in an update or behind one: whether all weights and moments were written since. Gradients that
-// are held are cleared.
+// Where a pass was given up in or behind an update: whether all weights and moments were written since. Held
+// gradients are cleared.
 static int tli_are_states_written(const tl_run *run) {
     int32_t i;
     for (i = 0; i < run->graph->tensor_count; i++) {
