@@ -412,6 +412,35 @@ static void lossless_tensors_are_not_compressed(void **state) {
     assert_true(seen > 0);
 }
 
+// A node that takes blocks has outputs of as many bytes as its inputs; beside a compressed copy they need not be.
+static void a_node_that_takes_blocks_may_be_lossless(void **state) {
+    static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                               "node 1 a op fwd=90 bwd=1 out=400 needs=in in=0\nnode 2 b op fwd=90 bwd=1 out=400 needs=in in=1 takes_blocks\n"
+                               "node 3 c op fwd=90 bwd=1 out=400 needs=in in=2\nnode 4 d op fwd=90 bwd=1 out=400 needs=in in=3\n";
+    static const uint8_t lossless[5] = { 0, 0, 1, 0, 0 };
+    uint64_t bytes;
+    int planned = 0;
+    (void)state;
+    for (bytes = 1200; bytes < 2200; bytes += 50) {
+        tl_graph graph;
+        tl_remat_desc desc;
+        tl_plan plan;
+        tl_env env;
+        tl_result result;
+        memset(&env, 0, sizeof env);
+        if (tl_parse_graph(&env, text, sizeof text - 1, &graph)) fail_msg("%s", env.error.text);
+        desc = desc_of(&graph, bytes, NULL, 0);
+        desc.codec = TL_CODEC_F16;
+        desc.lossless = lossless;
+        result = tl_plan_remat(&env, &desc, &plan, NULL);
+        if (result && result != TL_ERROR_INFEASIBLE) fail_msg("%lu bytes: %s", (unsigned long)bytes, env.error.text);
+        planned += !result;
+        tl_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(planned > 0);
+}
+
 // -- what the link is good for --
 
 static tl_device link_of(uint64_t bytes_per_second, uint64_t latency) {
@@ -934,6 +963,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_codec_never_makes_a_plan_dearer),
         cmocka_unit_test(a_codec_for_results_is_refused),
         cmocka_unit_test(lossless_tensors_are_not_compressed),
+        cmocka_unit_test(a_node_that_takes_blocks_may_be_lossless),
         cmocka_unit_test(copies_that_hide_behind_calls_cost_nothing),
         cmocka_unit_test(a_slower_link_never_gives_a_cheaper_plan),
         cmocka_unit_test(a_link_that_is_just_fast_enough_is_used_and_not_ruled_out),

@@ -915,7 +915,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
 }
 
 // Set the bytes of each tensor that may be compressed to those of its compressed copy. An output that may
-// overwrite an input gets the lesser bytes of both, and so does that input.
+// overwrite an input gets the lesser bytes of both, and so does that input. No node takes blocks then: its bytes
+// need not be equal.
 static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
     const tl_graph *graph = r->graph;
     int32_t i, changed = 1;
@@ -933,6 +934,7 @@ static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output 
             changed |= *from != *to;
             if (*from < *to) *to = *from; else *from = *to;
         }
+    for (i = 0; i < graph->node_count; i++) nodes[i].takes_blocks = 0;
 }
 
 static tl_result tli_search_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
