@@ -36647,50 +36647,43 @@ static tl_result tli_remat_policies(tl_env *env, const tl_graph *graph, uint64_t
 //     planned     F a   F b   D x   ..           the same bytes at every later step
 //
 // So it has to run before all others: its last output, of no bytes, is read by every node that could run
-// before. An update that waits for no backward could run before as well: where there is one, inputs stay.
+// before. An update that waits for no backward could run before as well: such states are listed above the rest,
+// so that they are updated last, when the fewest bytes are held.
 
 typedef struct tli_dying {
     tl_graph graph;        // as the search takes it: its node 0 makes all inputs that leave
     int32_t *old_ids;      // [nodes of graph] in the caller's graph, from node 1 on
     int32_t *old_tensors;  // [outputs of node 0] in the caller's graph; -1 = the last
-    uint8_t *leaves;       // [nodes of the caller's graph] 1 = an input that dies, of a node that has to run
-    uint8_t *lossless;     // [tensors of graph] tl_remat_desc.lossless
+    uint8_t *leaves;       // [nodes of the caller's graph] 1 = an input that dies, where some node has to run
+    uint8_t *idles;        // [nodes of the caller's graph] 1 = a state whose update waits for no backward
+    uint8_t *lossless;     // [tensors of graph] tl_remat_desc.lossless; the inputs are, too
+    uint64_t *places;      // [tensors of the caller's graph] scratch
     void    *memory;       // of all arrays
     int32_t  count;        // of those that leave
     int32_t  first;        // tensor of graph that all others wait for
 } tli_dying;
 
-// Whether a state is updated for which no backward has to run.
-static int tli_has_idle_update(const tl_graph *graph, int inference, uint8_t *waits) {
-    int32_t id, i, is_idle = 0;
-    tli_zero(waits, (size_t)graph->node_count);
-    for (id = graph->node_count; id-- > 0 && !is_idle;) {
+// States that are updated, but for those whose weights a node with a backward reads.
+static void tli_mark_idle_updates(const tl_graph *graph, int inference, uint8_t *idles) {
+    int32_t id, i;
+    for (id = 0; id < graph->node_count; id++)
+        idles[id] = (uint8_t)(!inference && tli_has_update(&graph->nodes[id]));
+    for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        is_idle = !inference && tli_has_update(node) && !waits[id];
         for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
-            waits[graph->outputs[graph->inputs[i].tensor].node] = 1;
+            idles[graph->outputs[graph->inputs[i].tensor].node] = 0;
     }
-    return is_idle;
 }
 
-// The inputs that a node reads which has a backward, makes a result, or is read by such a node. Scratch:
-// results of all tensors, wanted of all nodes.
-static void tli_mark_dying(const tl_graph *graph, int inference, uint8_t *results, uint8_t *wanted,
-                           tli_dying *d) {
-    int32_t id, i;
-    if (tli_has_idle_update(graph, inference, wanted)) return;
-    tli_zero(wanted, (size_t)graph->node_count);
+// Whether a node has to run. results: [tensors] scratch.
+static int tli_has_work(const tl_graph *graph, int inference, uint8_t *results) {
+    int32_t i;
     tli_mark_results(graph, inference, results);
-    for (id = graph->node_count; id-- > 0;) {
-        const tl_node *node = &graph->nodes[id];
-        if (!inference && node->has_grad) wanted[id] = 1;
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            if (results[i]) wanted[id] = 1;
-        for (i = node->first_input; i < node->first_input + node->input_count && wanted[id]; i++)
-            wanted[graph->outputs[graph->inputs[i].tensor].node] = 1;
-        d->leaves[id] = (uint8_t)(wanted[id] && tli_dies(node));
-        d->count += d->leaves[id];
+    for (i = 0; i < graph->tensor_count; i++) {
+        const tl_node *node = &graph->nodes[graph->outputs[i].node];
+        if (!node->is_input && (results[i] || (!inference && node->has_grad))) return 1;
     }
+    return 0;
 }
 
 static int tli_has_dying(const tl_graph *graph) {
@@ -36706,7 +36699,7 @@ static void tli_add_searched_output(const tl_graph *from, int32_t tensor, int32_
     *output = from->outputs[tensor];
     output->output = node ? output->output : d->graph.tensor_count;
     output->node = node;
-    if (lossless) d->lossless[d->graph.tensor_count] = lossless[tensor];
+    d->lossless[d->graph.tensor_count] = !node || (lossless && lossless[tensor]);
     if (!node) d->old_tensors[d->graph.tensor_count] = tensor;
     d->graph.tensor_count++;
 }
@@ -36735,6 +36728,7 @@ static void tli_add_arrival(const tl_graph *from, const uint8_t *lossless, tl_no
     outputs[d->first].bytes = 0;
     outputs[d->first].needed = 0;
     d->old_tensors[d->first] = -1;
+    d->lossless[d->first] = 1;
     nodes->output_count = ++d->graph.tensor_count;
 }
 
@@ -36748,64 +36742,81 @@ static int tli_is_source(const tl_graph *from, const tl_node *node, const tli_dy
     return is_source;
 }
 
+// Copy a node to the searched graph.
+static void tli_add_searched_node(const tl_graph *from, int32_t id, const uint8_t *lossless, tl_node *nodes,
+                                  tl_node_input *inputs, tl_node_output *outputs, int32_t *new_tensors,
+                                  tli_dying *d) {
+    tl_graph *to = &d->graph;
+    const tl_node *old = &from->nodes[id];
+    tl_node *node = &nodes[to->node_count];
+    int32_t k;
+    *node = *old;
+    node->first_input = to->input_count;
+    node->first_output = to->tensor_count;
+    for (k = old->first_input; k < old->first_input + old->input_count; k++) {
+        inputs[to->input_count] = from->inputs[k];
+        inputs[to->input_count++].tensor = new_tensors[from->inputs[k].tensor];
+    }
+    if (tli_is_source(from, old, d)) {
+        inputs[to->input_count].needed = 0;
+        inputs[to->input_count++].tensor = d->first;
+        node->input_count++;
+    }
+    for (k = old->first_output; k < old->first_output + old->output_count; k++) {
+        new_tensors[k] = to->tensor_count;
+        tli_add_searched_output(from, k, to->node_count, outputs, lossless, d);
+    }
+    d->old_ids[to->node_count++] = id;
+}
+
 // Fill the arrays of the searched graph. new_tensors: [tensors of from] scratch.
 static void tli_fill_searched(const tl_graph *from, const uint8_t *lossless, tl_node *nodes,
                               tl_node_input *inputs, tl_node_output *outputs, int32_t *new_tensors,
                               tli_dying *d) {
-    tl_graph *to = &d->graph;
-    int32_t id, k;
-    to->node_count = 1;
-    to->tensor_count = to->input_count = 0;
+    int32_t id;
+    d->graph.node_count = 1;
+    d->graph.tensor_count = d->graph.input_count = 0;
     tli_add_arrival(from, lossless, nodes, outputs, new_tensors, d);
-    for (id = 0; id < from->node_count; id++) {
-        const tl_node *old = &from->nodes[id];
-        tl_node *node = &nodes[to->node_count];
-        if (d->leaves[id]) continue;
-        *node = *old;
-        node->first_input = to->input_count;
-        node->first_output = to->tensor_count;
-        for (k = old->first_input; k < old->first_input + old->input_count; k++) {
-            inputs[to->input_count] = from->inputs[k];
-            inputs[to->input_count++].tensor = new_tensors[from->inputs[k].tensor];
-        }
-        if (tli_is_source(from, old, d)) {
-            inputs[to->input_count].needed = 0;
-            inputs[to->input_count++].tensor = d->first;
-            node->input_count++;
-        }
-        for (k = old->first_output; k < old->first_output + old->output_count; k++) {
-            new_tensors[k] = to->tensor_count;
-            tli_add_searched_output(from, k, to->node_count, outputs, lossless, d);
-        }
-        d->old_ids[to->node_count++] = id;
-    }
+    for (id = 0; id < from->node_count; id++)
+        if (d->idles[id]) tli_add_searched_node(from, id, lossless, nodes, inputs, outputs, new_tensors, d);
+    for (id = 0; id < from->node_count; id++)
+        if (!d->leaves[id] && !d->idles[id])
+            tli_add_searched_node(from, id, lossless, nodes, inputs, outputs, new_tensors, d);
 }
 
 // The graph as the search takes it, for a desc that has one; d->count is 0 where no input leaves. On error
 // there is nothing to free.
 static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d) {
     const tl_graph *from = desc->graph;
-    size_t nodes = (size_t)from->node_count, tensors = (size_t)from->tensor_count;
+    size_t nodes = (size_t)from->node_count, tensors = (size_t)from->tensor_count + 1;
     size_t edges = (size_t)from->input_count + nodes;
-    uint64_t bytes = (uint64_t)nodes * (sizeof(tl_node) + sizeof(int32_t) + 2) +
-                     (uint64_t)edges * sizeof(tl_node_input) + sizeof(tl_node) +
-                     ((uint64_t)tensors + 1) * (sizeof(tl_node_output) + 2 * sizeof(int32_t) + 2);
+    uint64_t bytes = ((uint64_t)nodes + 1) * sizeof(tl_node) + (uint64_t)nodes * (sizeof(int32_t) + 2) +
+                     (uint64_t)edges * sizeof(tl_node_input) +
+                     (uint64_t)tensors * (sizeof(tl_node_output) + sizeof(uint64_t) + 2 * sizeof(int32_t) + 1);
     char *at = (char *)tli_alloc_array(env, bytes, 1);
     tl_node_input *inputs;
     tl_node_output *outputs;
-    int32_t *new_tensors;
+    int32_t *new_tensors, id;
+    int has_work;
     tli_zero(d, sizeof *d);
     if (!at) return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(PLAN_REMAT), TLI_RULE(NO_MEMORY_TO_PLAN));
-    tensors++;
     d->memory = at;                               at += (nodes + 1) * sizeof(tl_node);
     outputs = (tl_node_output *)(void *)at;       at += tensors * sizeof *outputs;
+    d->places = (uint64_t *)(void *)at;           at += tensors * sizeof *d->places;
     inputs = (tl_node_input *)(void *)at;         at += edges * sizeof *inputs;
     d->old_ids = (int32_t *)(void *)at;           at += nodes * sizeof *d->old_ids;
     d->old_tensors = (int32_t *)(void *)at;       at += tensors * sizeof *d->old_tensors;
     new_tensors = (int32_t *)(void *)at;          at += tensors * sizeof *new_tensors;
     d->leaves = (uint8_t *)at;
-    d->lossless = d->leaves + nodes;
-    tli_mark_dying(from, desc->inference, d->lossless, d->lossless + tensors, d);
+    d->idles = d->leaves + nodes;
+    d->lossless = d->idles + nodes;
+    has_work = tli_has_work(from, desc->inference, d->lossless);
+    for (id = 0; id < from->node_count; id++) {
+        d->leaves[id] = (uint8_t)(has_work && tli_dies(&from->nodes[id]));
+        d->count += d->leaves[id];
+    }
+    if (!d->count) return TL_OK;
+    tli_mark_idle_updates(from, desc->inference, d->idles);
     d->graph = *from;
     d->graph.nodes = (tl_node *)d->memory;
     d->graph.outputs = outputs;
@@ -36813,29 +36824,28 @@ static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d)
     d->graph.views = NULL;
     d->graph.view_count = 0;
     tli_fill_searched(from, desc->lossless, (tl_node *)d->memory, inputs, outputs, new_tensors, d);
-    if (!d->count) return TL_OK;
     desc->graph = &d->graph;
-    if (desc->lossless) desc->lossless = d->lossless;
+    if (desc->codec) desc->lossless = d->lossless;
     return TL_OK;
 }
 
-// Offsets are those of inputs, then those of steps. The ones of inputs that leave are the first of steps: put
-// each in front of those of inputs that are listed below it.
+// Offsets are those of inputs, then those of steps. In the searched graph those of idle states come first, then
+// those of inputs that stay, and those of inputs that leave are the first of steps: bring all into the caller's
+// order.
 static void tli_move_offsets(const tl_graph *graph, const tli_dying *d, uint64_t *offsets) {
-    int32_t number = 0, next = 0, i, k;
-    for (i = 0; i < graph->tensor_count; i++) {
-        int32_t id = graph->outputs[i].node;
-        next += graph->nodes[id].is_input && !d->leaves[id] && graph->outputs[i].bytes;
-    }
+    int32_t idle = 0, stays = 0, leaves = 0, number = 0, i;
     for (i = 0; i < graph->tensor_count; i++) {
         int32_t id = graph->outputs[i].node;
         if (!graph->nodes[id].is_input || !graph->outputs[i].bytes) continue;
-        if (d->leaves[id]) {
-            uint64_t offset = offsets[next];
-            for (k = next++; k > number; k--) offsets[k] = offsets[k - 1];
-            offsets[number] = offset;
-        }
+        stays += d->idles[id];
+        leaves += !d->leaves[id];
+        d->places[number] = offsets[number];
         number++;
+    }
+    number = 0;
+    for (i = 0; i < graph->tensor_count; i++) {
+        int32_t id = graph->outputs[i].node, *next = d->leaves[id] ? &leaves : d->idles[id] ? &idle : &stays;
+        if (graph->nodes[id].is_input && graph->outputs[i].bytes) offsets[number++] = d->places[(*next)++];
     }
 }
 

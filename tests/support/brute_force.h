@@ -55,9 +55,25 @@ static inline void brute_edge(brute *b, const brute_state *from, uint64_t key, u
     brute_push(b, entry);
 }
 
-// Sets up; returns the number of bits of a state.
+// Whether a state is updated though no node with a backward reads it.
+static inline int brute_waits_for_none(const tl_graph *g, int state) {
+    int i, k;
+    if (g->nodes[state].state != TL_STATE_TRAINED && g->nodes[state].state != TL_STATE_HELD) return 0;
+    for (i = 0; i < g->node_count; i++)
+        for (k = 0; k < g->nodes[i].input_count && g->nodes[i].has_grad; k++)
+            if (g->outputs[g->inputs[g->nodes[i].first_input + k].tensor].node == state) return 0;
+    return 1;
+}
+
+static inline void brute_next(brute *b, int node) {
+    b->turn[node] = b->order_count;
+    b->order[b->order_count++] = node;
+}
+
+// Sets up; returns the number of bits of a state. Backwards come in the reverse of the listing; where inputs die, updates that
+// wait for none of them come last.
 static inline int brute_init(brute *b, const tl_graph *g, int inference) {
-    int bit[256], i, k, any_keep = 0;
+    int bit[256], i, k, any_keep = 0, dies = 0;
     char read[64] = { 0 }, alive[256] = { 0 };
     uint64_t sum;
     memset(b, 0, sizeof *b);
@@ -89,9 +105,13 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
         b->ran_of[i] = b->bits++;
         b->reads[i] |= (uint64_t)1 << b->ran_of[i];
     }
+    for (i = 0; i < g->node_count; i++) dies |= g->nodes[i].is_input == 2;
+    for (i = g->node_count - 1; i >= 0; i--)
+        if (g->nodes[i].has_grad && !inference && !(dies && brute_waits_for_none(g, i))) brute_next(b, i);
+    for (i = g->node_count - 1; i >= 0; i--)
+        if (g->nodes[i].has_grad && !inference && dies && brute_waits_for_none(g, i)) brute_next(b, i);
     for (i = g->node_count - 1; i >= 0; i--) {
         const tl_node *n = &g->nodes[i];
-        if (n->has_grad && !inference) { b->turn[i] = b->order_count; b->order[b->order_count++] = i; }
         if (n->keep || (inference && !any_keep && !n->is_input && !read[i])) b->results |= b->outs[i];
     }
     for (i = 0, sum = b->pinned; i < b->order_count; i++) {
