@@ -237,6 +237,44 @@ static void an_online_run_makes_once_what_may_run_once_only(void **state) {
     assert_int_equal(count_online(EFFECT_TEXT(" saved=8 fwork=64 swork=16 once"), 192, 0, TL_STEP_FORWARD_SAVE, 1), 1);
 }
 
+// An input that dies is freed when nothing can be made again from it, and never compressed.
+static void an_online_run_frees_inputs_that_die(void **state) {
+    static bed b;
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-%s\n"
+                               "node 1 a op fwd=1 bwd=1 out=32 needs=none in=0\nnode 2 b op fwd=1 bwd=1 out=32 needs=in in=1\n"
+                               "node 3 c op fwd=1 bwd=1 out=32 needs=in in=2\nnode 4 d op fwd=1 bwd=1 out=96 needs=in in=3\nend 5\n";
+    uint64_t named[2][2];
+    int dies, inference, i;
+    (void)state;
+    for (i = 0; i < 4; i++) {
+        char whole[1000];
+        tl_graph graph;
+        tl_plan plan;
+        int drops = 0, k;
+        dies = i % 2;
+        inference = i / 2;
+        (void)snprintf(whole, sizeof whole, text, dies ? " dies" : "");
+        graph = graph_of(whole);
+        bed_open(&b, &graph, 0, 5, 1);
+        b.desc.codec = inference ? TL_CODEC_NONE : TL_CODEC_Q8;
+        b.desc.inference = inference;
+        b.desc.budget_bytes = 1;
+        assert_int_equal(bed_init(&b), TL_ERROR_INFEASIBLE);
+        b.desc.budget_bytes = named[inference][dies] = named_bytes(b.env.error.text);
+        bed_must_init(&b);
+        (void)bed_step(&b, inference);
+        tl_find_run_plan(b.run, &plan);
+        for (k = 0; k < plan.step_count; k++) {
+            drops += plan.steps[k].kind == TL_STEP_DROP && plan.steps[k].node == 0;
+            assert_false(plan.steps[k].kind == TL_STEP_COMPRESS && plan.steps[k].node == 0);
+        }
+        assert_int_equal(drops, dies);
+        bed_close(&b);
+        tl_free_graph(NULL, &graph);
+    }
+    for (i = 0; i < 2; i++) assert_int_equal(named[i][1], named[i][0]);
+}
+
 // What an online run needs at least with everything else evicted is named; scratch of a save counts as swork.
 static void swork_is_what_an_online_run_needs(void **state) {
     static const char *const texts[] = { EFFECT_TEXT(" saved=8 fwork=2000 swork=16 once"), EFFECT_TEXT(" saved=8 fwork=16 swork=2000 once") };
@@ -4033,6 +4071,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_succeeds_is_silent),
         cmocka_unit_test(an_online_run_makes_once_what_may_run_once_only),
+        cmocka_unit_test(an_online_run_frees_inputs_that_die),
         cmocka_unit_test(swork_is_what_an_online_run_needs),
         cmocka_unit_test(random_graphs_give_the_gradients_of_keep_all),
         cmocka_unit_test(plans_with_offsets_measure_the_arena_that_was_planned),
