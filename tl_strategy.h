@@ -37795,8 +37795,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
 }
 
 // Set the bytes of each tensor that may be compressed to those of its compressed copy. An output that may
-// overwrite an input gets the lesser bytes of both, and so does that input. No node takes blocks then: its bytes
-// need not be equal.
+// overwrite an input gets the lesser bytes of both, and so does that input. No node takes blocks then, for which
+// its bytes would have to be equal.
 static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
     const tl_graph *graph = r->graph;
     int32_t i, changed = 1;
@@ -68265,7 +68265,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 #endif
     tli_name_call(run, kernel, out);
     run->report.kernel_count++;
-    run->updates.has_begun |= tli_is_update(run, &run->at.last);
+    if (tli_is_update(run, &run->at.last)) run->updates.has_begun = 1;
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);

@@ -1,4 +1,6 @@
 // kernels.c -- the kernels that net.h declares: each finds the shape of its node, and calls its layer
+//
+// Where the plan holds the weights, these are an input as any other, and their update is a kernel.
 
 #include "layers.h"
 #include "net.h"
@@ -14,10 +16,32 @@ void net_conv2d_forward(int32_t node, void *out0, const void *in0, const void *w
     layer_conv_forward(&shapes[node], out0, in0, weight, scratch);
 }
 
+#ifdef NET_STATE_CONV1_W_o0
+void net_conv2d_backward(int32_t node, const void *dout0, void *din0, void *din1, const void *in0, const void *in1, void *scratch) {
+    layer_conv_backward(&shapes[node], dout0, din0, in0, in1, din1, scratch);
+}
+
+void net_linear_backward(int32_t node, const void *dout0, void *din0, void *din1, const void *in0, const void *in1) {
+    layer_linear_backward(&shapes[node], dout0, din0, in0, in1, din1);
+}
+
+void net_momentum_update(int32_t node, const void *dout0, void *out0, void *out1) {
+    static const uint16_t bytes[NET_NODES] = {
+        [NET_NODE_CONV1_W] = NET_STATE_CONV1_W_o0_BYTES, [NET_NODE_CONV2_W] = NET_STATE_CONV2_W_o0_BYTES,
+        [NET_NODE_CONV3_W] = NET_STATE_CONV3_W_o0_BYTES, [NET_NODE_DENSE_W] = NET_STATE_DENSE_W_o0_BYTES,
+    };
+    layer_update(out0, out1, dout0, bytes[node] / sizeof(float));
+}
+#else
 void net_conv2d_backward(int32_t node, const void *dout0, void *din0, const void *in0, const void *weight, void *dweight,
                          void *scratch) {
     layer_conv_backward(&shapes[node], dout0, din0, in0, weight, dweight, scratch);
 }
+
+void net_linear_backward(int32_t node, const void *dout0, void *din0, const void *in0, const void *weight, void *dweight) {
+    layer_linear_backward(&shapes[node], dout0, din0, in0, weight, dweight);
+}
+#endif
 
 void net_relu_forward(int32_t node, void *out0, const void *in0) { layer_relu_forward(&shapes[node], out0, in0); }
 
@@ -39,10 +63,6 @@ void net_meanpool_backward(int32_t node, const void *dout0, void *din0) {
 
 void net_linear_forward(int32_t node, void *out0, const void *in0, const void *weight) {
     layer_linear_forward(&shapes[node], out0, in0, weight);
-}
-
-void net_linear_backward(int32_t node, const void *dout0, void *din0, const void *in0, const void *weight, void *dweight) {
-    layer_linear_backward(&shapes[node], dout0, din0, in0, weight, dweight);
 }
 
 void net_crossentropy_forward(int32_t node, void *out0, const void *in0, const void *in1) {

@@ -50,6 +50,10 @@ void layer_linear_backward(const layer_shape *s, const float *dout, float *din, 
     nn_linear_backward(din, dweight, dweight + taps(s, 1), dout, in, weight, 1, s->C, s->N);
 }
 
+void layer_update(float *weight, float *velocity, const float *gradient, size_t count) {
+    nn_sgd_update(weight, velocity, gradient, count, 0.05f, 0.9f);
+}
+
 void layer_loss_forward(const layer_shape *s, float *loss, const float *in, const int32_t *label) {
     nn_cross_entropy_forward(loss, NULL, in, label, 1, s->C);
     layer_loss += *loss;

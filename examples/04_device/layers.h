@@ -4,6 +4,7 @@
 #ifndef LAYERS_H
 #define LAYERS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct layer_shape { uint8_t H, W, C, N; } layer_shape;  // H x W pixels of C channels come in; N go out
@@ -22,6 +23,7 @@ void layer_linear_backward(const layer_shape *s, const float *dout, float *din, 
                            float *dweight);
 void layer_loss_forward(const layer_shape *s, float *loss, const float *in, const int32_t *label);
 void layer_loss_backward(const layer_shape *s, const float *dloss, float *din, const float *in, const int32_t *label);
+void layer_update(float *weight, float *velocity, const float *gradient, size_t count);  // SGD with momentum
 
 extern float layer_loss;  // sum of the losses since it was cleared
 

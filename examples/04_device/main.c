@@ -1,7 +1,8 @@
 // main.c -- trains the network of net.tlg for a few steps, and prints what came of it
 //
 // The same main for every form of the network: generated code (net.c), the version by hand (hand.c), the executor with
-// tables (executor.c); on the host and on the device. Losses and weights are printed as their bits.
+// tables (executor.c); on the host and on the device. Losses and weights are printed as their bits. The optimizer is
+// called here, or in the plan where it holds the weights.
 
 #define NN_SMALL_STACK
 #define NN_LOG nn_log
@@ -11,7 +12,7 @@
 #include "layers.h"
 #include "net.h"
 
-enum { STEPS = 40, CLASSES = 10 };
+enum { STEPS = 40, CLASSES = 10, LAYERS = 4 };
 
 static int32_t step;
 
@@ -26,9 +27,36 @@ void net_load(int32_t micro_batch) {
     memcpy(NET_INPUT_LABEL, &label, sizeof label);
 }
 
-static void start_weights(uint32_t offset, size_t count, float deviation) {
-    nn_fill_normal((float *)(void *)(net_weights + offset), count, deviation, offset);
+// The weights of each layer with its biases, and where they lie.
+typedef struct weights {
+    unsigned char *at, *velocity;
+    uint32_t bytes;
+    size_t   taps;      // without biases
+    float    deviation;
+} weights;
+
+#ifdef NET_STATE_CONV1_W_o0
+#define WEIGHTS(NAME, taps, deviation) \
+    { NET_STATE_##NAME##_W_o0, NET_STATE_##NAME##_W_o1, NET_STATE_##NAME##_W_o0_BYTES, taps, deviation }
+#else
+#define WEIGHTS(NAME, taps, deviation) \
+    { net_weights + NET_WEIGHT_##NAME##_OFFSET, net_states + NET_WEIGHT_##NAME##_OFFSET, NET_WEIGHT_##NAME##_BYTES, taps, \
+      deviation }
+#endif
+
+static const weights layers[] = { WEIGHTS(CONV1, 9 * 4, 0.3f), WEIGHTS(CONV2, 36 * 8, 0.2f),
+                                  WEIGHTS(CONV3, 72 * 8, 0.15f), WEIGHTS(DENSE, 32 * 10, 0.2f) };
+
+#ifdef NET_STATE_CONV1_W_o0
+static void train(void) { net_run(); }
+#else
+static void train(void) {
+    memset(net_gradients, 0, NET_GRADIENTS_BYTES);
+    net_run();
+    layer_update((float *)(void *)net_weights, (float *)(void *)net_states, (const float *)(const void *)net_gradients,
+                 NET_GRADIENTS_BYTES / sizeof(float));
 }
+#endif
 
 static void print_word(const char *name, uint32_t word) {
     char text[16];
@@ -42,21 +70,22 @@ static void print_word(const char *name, uint32_t word) {
 
 int main(void) {
     uint32_t instructions = 0, begin;
-    start_weights(NET_WEIGHT_CONV1_OFFSET, 9 * 4, 0.3f);
-    start_weights(NET_WEIGHT_CONV2_OFFSET, 36 * 8, 0.2f);
-    start_weights(NET_WEIGHT_CONV3_OFFSET, 72 * 8, 0.15f);
-    start_weights(NET_WEIGHT_DENSE_OFFSET, 32 * 10, 0.2f);
+    uint64_t sum = 0;
+    int i;
+    for (i = 0; i < LAYERS; i++) {
+        memset(layers[i].at, 0, layers[i].bytes);
+        memset(layers[i].velocity, 0, layers[i].bytes);
+        nn_fill_normal((float *)(void *)layers[i].at, layers[i].taps, layers[i].deviation, (uint64_t)i);
+    }
     for (step = 0; step < STEPS; step++) {
-        memset(net_gradients, 0, NET_GRADIENTS_BYTES);
         layer_loss = 0.0f;
         begin = device_instructions();
-        net_run();
+        train();
         instructions = device_instructions() - begin;  // of the last step
-        nn_sgd_update((float *)(void *)net_weights, (float *)(void *)net_states, (const float *)(const void *)net_gradients,
-                      NET_GRADIENTS_BYTES / sizeof(float), 0.05f, 0.9f);
         print_word("loss ", nn_bits(layer_loss));
     }
-    print_word("weights ", (uint32_t)nn_checksum(0, net_weights, NET_WEIGHTS_BYTES));
+    for (i = 0; i < LAYERS; i++) sum = nn_checksum(sum, layers[i].at, layers[i].bytes);
+    print_word("weights ", (uint32_t)sum);
     print_word("instructions ", instructions);
     print_word("stack ", device_stack_bytes());
     return 0;

@@ -4,6 +4,9 @@
 # stack and instructions are printed as a table. Generated code must stay beside the version by hand, and the executor within
 # 24 KiB of flash, kernels and tables included, and 1 KiB of RAM.   (make run-device)
 #
+# Then the whole step in one plan: weights and momentum lie in the banks, too, and each weight is updated as soon as its gradient is
+# complete. It is compared with the version by hand on one image a step, whose optimizer follows: the same bits in fewer bytes.
+#
 # All images: hard float, -Os, no C library, no libm. Instructions are those of one training step: qemu -icount shift=0 runs one a
 # nanosecond, and the board's SysTick timer counts 40 ns.
 set -euo pipefail
@@ -19,27 +22,37 @@ for tool in arm-none-eabi-gcc qemu-system-arm; do
         exit 0
     fi
 done
-mkdir -p $out/calls $out/table
+mkdir -p $out/calls $out/table $out/single $out/whole $out/kept
 
 how=(--budget 24KiB --bank 20KiB --bank 4KiB --align 8 --states 1 --micro-batches 4)
 "$plan" $here/net.tlg "${how[@]}" --c-code=calls net -o $out/calls --c-table $out/table.h --name table --compact --no-names > $out/plan.txt
 "$plan" $here/net.tlg "${how[@]}" --c-code=table net -o $out/table > /dev/null
 cmp $out/calls/net.h $out/table/net.h
+"$plan" $here/net.tlg "${how[@]::10}" --c-code=calls net -o $out/single > /dev/null      # net.h for the version by hand
+whole=($here/net.tlg --align 8 --optimizer momentum --c-code=calls net)
+"$plan" "${whole[@]}" --bank 20KiB --bank 15KiB -o $out/whole > $out/whole.txt
+"$plan" "${whole[@]}" --bank 20KiB --bank 19KiB -o $out/kept > /dev/null
 
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror)
-common=(-std=c99 -ffp-contract=off -DNET_LOSS_GRADIENT=0.25f "${warnings[@]}" -I$out -I$out/calls -I$here)
+common=(-std=c99 -ffp-contract=off -DNET_LOSS_GRADIENT=0.25f "${warnings[@]}" -I$out)
 arm=(arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -Os -ffunction-sections -fdata-sections
      -ffreestanding -fno-tree-loop-distribute-patterns -I$here/freestanding '-DNET_BANK_1_PLACE=__attribute__((section(".bank1")))' -nostartfiles -nostdlib -T $here/board.ld -Wl,--gc-sections)
 parts() {   # the sources of a form
     case $1 in
-    calls|table) echo $out/$1/net.c $here/kernels.c $here/layers.c ;;
-    hand)        echo $here/hand.c $here/layers.c ;;
+    calls|table|whole|kept) echo $out/$1/net.c $here/kernels.c $here/layers.c ;;
+    hand|single) echo $here/hand.c $here/layers.c ;;
     executor|checked) echo $here/executor.c $here/kernels.c $here/layers.c ;;
     esac
 }
-flags() { [ $1 != checked ] || echo -DEXECUTOR_CHECKS; }
+flags() {
+    [ "$1" != checked ] || echo -DEXECUTOR_CHECKS
+    [ -e "$out/$1/net.h" ] && echo "-I$out/$1" || echo "-I$out/calls"      # where net.h is
+    echo "-I$here"
+}
 
-for form in calls table hand executor checked; do
+# Build a form for host and device, run both; losses and weights are those of another form.  run FORM OTHER
+run() {
+    local form=$1 text
     cc -O2 "${common[@]}" -Wno-unused-function $(flags $form) -o $out/$form.host $here/main.c $here/host.c $(parts $form)
     $out/$form.host > $out/$form.host.txt
     "${arm[@]}" "${common[@]}" -Wno-unused-function $(flags $form) -Wl,-Map=$out/$form.map -o $out/$form.elf $here/main.c $here/board.c $(parts $form) \
@@ -48,22 +61,26 @@ for form in calls table hand executor checked; do
         -semihosting-config enable=on,target=native -kernel $out/$form.elf > $out/$form.txt 2>&1  # semihosting writes to standard error
     for text in $form.host $form; do
         grep -q '^weights' $out/$text.txt || fail "$text did not end: $(cat $out/$text.txt)"
-        cmp <(grep -E '^(loss|weights)' $out/$text.txt) <(grep -E '^(loss|weights)' $out/calls.host.txt) || fail "$text: other losses or weights"
+        cmp <(grep -E '^(loss|weights)' $out/$text.txt) <(grep -E '^(loss|weights)' $out/$2.host.txt) || fail "$text: other losses or weights"
     done
-done
+}
+for form in calls table hand executor checked; do run $form calls; done
+for form in single whole kept; do run $form single; done
 
 echo "losses of $(grep -c '^loss' $out/calls.txt) training steps and the weights behind them: the same bits on host and device, in all forms"
 sed -n 's/^loss //p' $out/calls.txt | while read -r word; do python3 -c "import struct; print('  %.6f' % (struct.unpack('>f', bytes.fromhex('$word'))[0] / 4), end='')"; done
 echo
-# Sections of an image: flash is code, constants and initial data; RAM is data, bss and bank 1, less the arrays of net.h.
-arrays=$(awk '$2 ~ /^NET_(BANK_.|WEIGHTS|GRADIENTS|STATE)_BYTES$/ {sum += $3} END {print sum}' $out/calls/net.h)
-for form in hand calls table executor checked; do
-    arm-none-eabi-size -A $out/$form.elf | awk -v form=$form -v arrays="$arrays" \
+# Of an image: flash is code, constants and initial data; RAM is data, bss and bank 1, less bytes that are given.  measure FORM BYTES
+measure() {
+    local form=$1
+    arm-none-eabi-size -A $out/$form.elf | awk -v form=$form -v arrays="$2" \
         -v count=$((16#$(sed -n 's/^instructions //p' $out/$form.txt))) -v stack=$((16#$(sed -n 's/^stack //p' $out/$form.txt))) '
         $1 == ".text" || $1 == ".data" {flash += $2}
         $1 == ".data" || $1 == ".bss" || $1 == ".bank1" {ram += $2}
         END {print form, flash, ram - arrays, stack, count}'
-done | awk '
+}
+arrays=$(awk '$2 ~ /^NET_(BANK_.|WEIGHTS|GRADIENTS|STATE)_BYTES$/ {sum += $3} END {print sum}' $out/calls/net.h)
+for form in hand calls table executor checked; do measure $form "$arrays"; done | awk '
     NR == 1 {flash = $2; ram = $3; stack = $4; count = $5
              printf "%-9s %8s %8s %8s %8s %8s %8s %14s %8s\n", "", "flash", "+", "RAM", "+", "stack", "+", "instructions", "ratio"}
     {printf "%-9s %8d %+8d %8d %+8d %8d %+8d %14d %8.5f\n", $1, $2, $2 - flash, $3, $3 - ram, $4, $4 - stack, $5, $5 / count}
@@ -73,3 +90,15 @@ done | awk '
          if (large) print "run-device: the executor takes more than 24 KiB of flash or 1 KiB of RAM" > "/dev/stderr"
          if (bad) print "run-device: generated code takes more than 512 bytes of flash, or RAM, or 1 % of instructions" > "/dev/stderr"
          exit bad || large}'
+
+# The whole step in one plan: what the image takes beside the banks is what it takes by hand beside its arrays.
+planned=$(awk '$2 ~ /^NET_BANK_._BYTES$/ {sum += $3} END {print sum}' $out/whole/net.h)
+for form in single whole kept; do measure $form 0; done | awk -v planned="$planned" -v arrays="$arrays" '
+    BEGIN {printf "\n%-27s %8s %8s %8s %14s %8s\n", "one image a step", "flash", "RAM", "stack", "instructions", "ratio"}
+    {name = $1 == "single" ? "by hand, optimizer behind" : $1 == "whole" ? "all in one plan" : "the same, nothing run twice"
+     if ($1 == "single") {ram = $3; count = $5}
+     printf "%-27s %8d %8d %8d %14d %8.5f\n", name, $2, $3, $4, $5, $5 / count}
+    $1 == "whole" {bad = $3 - planned > ram - arrays || $5 > 1.01 * count}
+    $1 == "kept" {bad = bad || $5 >= count}
+    END {if (bad) print "run-device: the whole step takes more RAM than its plan, or more instructions than by hand" > "/dev/stderr"
+         exit bad}'

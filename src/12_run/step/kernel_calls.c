@@ -132,7 +132,7 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
 #endif
     tli_name_call(run, kernel, out);
     run->report.kernel_count++;
-    run->updates.has_begun |= tli_is_update(run, &run->at.last);
+    if (tli_is_update(run, &run->at.last)) run->updates.has_begun = 1;
 #ifndef TL_ONLY_TABLES
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
     result = (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
