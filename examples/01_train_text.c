@@ -160,11 +160,6 @@ typedef struct args {
     int          tile_count;
 } args;
 
-// Where the bias of a node begins among its weights.
-static size_t find_bias(const training_model *m, const training_node *n) {
-    return (size_t)(m->params[n->bias].first - m->params[n->weight].first);
-}
-
 // 1 = the call has a tensor in 16 bits.
 static int is_narrow(const tl_kernel_call *call, const tl_node *node) {
     int32_t i;
@@ -187,7 +182,7 @@ static args args_of(const tl_kernel_call *call, void *user) {
         a.dweight = network->grads + weight;
         a.dbias = network->grads + bias;
     } else if (a.n->weight >= 0) {
-        size_t bias = find_bias(a.m, a.n);
+        size_t bias = training_find_bias(a.m, a.n);
         a.weight = f32(call->inputs[last]);
         a.bias = a.weight ? a.weight + bias : NULL;
         a.dweight = f32(call->input_grads[last]);
@@ -459,7 +454,7 @@ static tl_result adamw_update(const tl_kernel_call *call, void *user) {
     const training_node *n = training_node_of(m, call->node);
     int i;
     for (i = 0; i < 2 && !network->overflows; i++) {
-        size_t first = i ? find_bias(m, n) : 0;
+        size_t first = i ? training_find_bias(m, n) : 0;
         update_param(&m->params[i ? n->bias : n->weight], f32(call->outputs[0]) + first,
                      f32(call->outputs[1]) + first, f32(call->outputs[2]) + first,
                      f32(call->output_grads[0]) + first, network->taken);
@@ -670,35 +665,6 @@ typedef struct training {
     uint64_t *rounds_ns;          // [steps]
 } training;
 
-// Where the costs of a step are: forward and backward of each plain node, then all updates, then the rest.
-static size_t count_cost_slots(const training_model *m) { return 2 * (size_t)m->node_count + 2; }
-static size_t update_slot(const training_model *m) { return 2 * (size_t)m->node_count; }
-
-static size_t find_cost_slot(const training_model *m, int32_t id, int backward) {
-    const tl_node *node = &m->graph.nodes[id];
-    if (node->state || node->origin < 0) return update_slot(m);
-    return 2 * (size_t)node->origin + (size_t)backward;
-}
-
-// Read weights and moments of all states, or write them: [3][param_count], weights, then both moments.
-static tl_result move_states(const training_model *m, tl_run *run, float *floats, int writes) {
-    tl_result result = TL_OK;
-    int32_t id;
-    for (id = 0; id < m->graph.node_count && !result; id++) {
-        const tl_node *node = &m->graph.nodes[id];
-        tl_tensor tensor = { 0, 0 };
-        if (!node->state) continue;
-        tensor.node = id;
-        for (; tensor.output < node->output_count && tensor.output < 3 && !result; tensor.output++) {
-            float *at = floats + (uint64_t)tensor.output * m->param_count +
-                        m->params[training_node_of(m, id)->weight].first;
-            uint64_t bytes = m->graph.outputs[node->first_output + tensor.output].bytes;
-            result = writes ? tl_write_tensor(run, tensor, at, bytes) : tl_read_tensor(run, tensor, at, bytes);
-        }
-    }
-    return result;
-}
-
 // Write the windows of a micro-batch.
 static tl_result load_batch(tl_run *run, int32_t micro_batch, void *user) {
     training *t = (training *)user;
@@ -724,7 +690,7 @@ static void observe(const tl_run_event *event, void *user) {
     }
     if (forward || backward) t->compute_ns += event->end_ns - event->start_ns;
     if (t->node_ns && (backward || (forward && !event->recompute)))
-        t->node_ns[find_cost_slot(t->m, event->step.node, backward)] += event->end_ns - event->start_ns;
+        t->node_ns[training_find_cost_slot(t->m, event->step.node, backward)] += event->end_ns - event->start_ns;
     if (t->trace) tl_record_event(event, t->trace);
 }
 
@@ -745,7 +711,7 @@ static void free_training(tl_env *env, training *t) {
 
 // Weights and moments after a step.
 static tl_result read_states(const training *t, float *floats) {
-    if (t->m->owns_weights) return move_states(t->m, t->run, floats, 0);
+    if (t->m->owns_weights) return training_move_states(t->m, t->run, floats, 0);
     memcpy(floats, t->floats, 3 * (size_t)t->m->param_count * sizeof *floats);
     return TL_OK;
 }
@@ -756,7 +722,7 @@ static tl_result init_states(training *t, const weights *w) {
     tl_result result = floats ? TL_OK : TL_ERROR_NO_MEMORY;
     if (floats && w->bytes) get_floats(floats, w->floats, 3 * t->m->param_count);
     else if (floats) training_fill_params(t->m, t->seed, floats);
-    if (!result && t->m->owns_weights) result = move_states(t->m, t->run, floats, 1);
+    if (!result && t->m->owns_weights) result = training_move_states(t->m, t->run, floats, 1);
     else if (!result) memcpy(t->floats, floats, 3 * (size_t)t->m->param_count * sizeof *floats);
     free(floats);
     return result;
@@ -906,7 +872,7 @@ enum { REHEARSAL_MAX = 2, REHEARSAL_STEPS = 62, WARM_STEPS = 2 };
 static tl_result rehearse(tl_env *env, const training_model *m, const training_text *txt,
                           const options *o, const weights *w, tl_plan *plans, int count,
                           uint64_t *times) {
-    size_t slots = count_cost_slots(m), i, steps = 0;
+    size_t slots = training_count_cost_slots(m), i, steps = 0;
     uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, 8);
     uint64_t column[REHEARSAL_STEPS];
     training t[REHEARSAL_MAX];
@@ -1198,7 +1164,7 @@ static tl_result init_sampler(program *p, sampler *s, float *floats) {
     desc.kernel_count = KERNEL_COUNT;
     desc.plan = &s->plan;
     if (!result) result = tl_init_run(&p->env, &desc, &s->run);
-    return result ? result : move_states(&s->m, s->run, floats, 1);
+    return result ? result : training_move_states(&s->m, s->run, floats, 1);
 }
 
 static void free_sampler(program *p, sampler *s) {
@@ -1427,13 +1393,6 @@ static int adopt_weights(program *p) {
     return TRAINING_OK;
 }
 
-// Bytes a second that updates move: of a float the gradient, its weight and two moments are read, and all but the
-// gradient written; the clip reads two floats more and writes one.
-static uint64_t find_update_rate(const training_model *m, uint64_t ns) {
-    double bytes = (m->clips ? 40.0 : 28.0) * (double)m->param_count;
-    return ns ? (uint64_t)(bytes * 1e9 / (double)ns) : 0;
-}
-
 // Measure the nodes and build the graph again with what they take.
 //
 // Two networks rehearse: the first keeps everything, the last one little. The same kernel is
@@ -1441,7 +1400,7 @@ static uint64_t find_update_rate(const training_model *m, uint64_t ns) {
 // its nanoseconds are the costs by which plans are made, while those of the first make up the step
 // that all ratios refer to. Under --budget there is only the second.
 static int prepare_costs(program *p, tl_plan *plans, int count) {
-    size_t slots = count_cost_slots(&p->m), update = update_slot(&p->m), i;
+    size_t slots = training_count_cost_slots(&p->m), update = training_update_slot(&p->m), i;
     uint64_t *times = (uint64_t *)calloc(REHEARSAL_MAX * slots, sizeof *times), *last;
     tl_result result = times ? TL_OK : TL_ERROR_NO_MEMORY;
     p->node_ns = (uint64_t *)calloc(slots, sizeof *p->node_ns);
@@ -1450,7 +1409,7 @@ static int prepare_costs(program *p, tl_plan *plans, int count) {
     if (!result) {
         last = times + (size_t)(count - 1) * slots;
         for (i = 0; i < update; i++) p->node_ns[i] = last[i] / p->o.micro_batches;
-        p->m.update_rate = find_update_rate(&p->m, last[update]);
+        p->m.update_rate = training_find_update_rate(&p->m, last[update]);
         p->outside_ns = last[slots - 1];
         for (i = 0; i < slots && count > 1; i++) p->keep_all_ns += times[i];
     }

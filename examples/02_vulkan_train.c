@@ -1,11 +1,12 @@
 // 02_vulkan_train.c -- the training of 01 on a Vulkan device, within a fixed number of bytes
 //
 // You learn: how the same graph, plans and executor run on a GPU. The kernels are compute shaders
-// (vk_nn.h), activations live in ranges of the Vulkan backend, weights, gradients and the optimizer
-// in blocks beside them. It prints what was planned, what the backend counted, what it cost, and
-// whether the gradients are equal to the last bit; it leaves build/memory.svg (device memory over
-// one step), build/device.svg (what Vulkan allocated, beside what was planned, by the budget) and
-// build/trace.json (every step, timed by the device: open it in ui.perfetto.dev).
+// (vk_nn.h); weights, gradients, the moments of AdamW and activations live in ranges of one arena of
+// the Vulkan backend, and each weight is updated where its gradient is complete. It prints what was
+// planned, what the backend counted, what it cost, and whether the weights are equal to the last
+// bit; it leaves build/memory.svg (device memory over one step), build/device.svg (what Vulkan
+// allocated, beside what was planned, by the budget) and build/trace.json (every step, timed by the
+// device: open it in ui.perfetto.dev).
 //
 // check: --quick --out build/check
 //
@@ -17,11 +18,11 @@
 // are computed again, by plans made layer by layer and by plans of the graph, tensor by tensor
 // (tl_plan_remat); within 40 and 25 %, where they may also be copied to the host and back, within
 // 40 % by copies alone; and within 60 %, where they may also be compressed to f16. After every turn
-// the gradients of each, all of them, are compared with those of the first, byte by byte. Only f16
-// may differ, as it rounds: there the difference is printed. Before that a rehearsal is timed by
-// the device, node by node: these nanoseconds are the costs by which plans are made; --estimate
-// plans by FLOP instead. What copies take, and whether kernels run meanwhile, is measured, too
-// (tl_measure_device): so plans know.
+// weights and moments of each, all of them, are compared with those of the first, byte by byte.
+// Only f16 may differ, as it rounds: there the difference is printed. Before that a rehearsal is
+// timed by the device, node by node: these nanoseconds are the costs by which plans are made;
+// --estimate plans by FLOP instead. What copies take, and whether kernels run meanwhile, is
+// measured, too (tl_measure_device): so plans know.
 //
 // CONTENTS       (search for "// -- ")
 //                options    kernels    training    trace    rehearsal    rounds    table
@@ -73,15 +74,13 @@ static void add_bytes(const training_model *m, const training_node *n, tl_node_d
 
 typedef enum row_kind { ROW_KEEP_ALL, ROW_RECOMPUTE, ROW_COPIES, ROW_F16 } row_kind;
 
-enum { PARAMS, MEANS, SQUARES, GRADS, ARRAY_COUNT };  // MEANS and SQUARES are those of AdamW
-
 typedef struct training {
     const training_model *m;
     const training_text *t;
     const options *o;
     row_kind kind;
     char     label[24];
-    uint64_t budget;              // for activations; 0 = keep all
+    uint64_t budget;              // for the whole step; 0 = keep all
     const tl_device *device;      // what costs are of; NULL = estimates, without a unit
     int      is_drawn;            // 1 = the picture shows it
     double   gap_ratio;           // no plan costs less than cost / (1 + this); < 0 = not known
@@ -91,7 +90,6 @@ typedef struct training {
     vk_nn    nn;
     vk_nn_net net;
     vk_nn_node *nodes;            // [node_count]
-    tl_range arrays[ARRAY_COUNT]; // [param_count] floats each, in blocks of their own
     tl_run  *run;
     tl_run_report report;         // of the last step
     uint64_t step;                // training steps done
@@ -100,10 +98,10 @@ typedef struct training {
 
     // what the table says about it
     float   *losses;              // [step_max]
-    uint64_t *rounds_ns;          // [step_max] a step from load to optimizer
+    uint64_t *rounds_ns;          // [step_max] a step from load to its end
     clockid_t clock;              // of these
     uint64_t submits, waits;      // of the last step
-    int      equal;               // 1 = so far all gradients and losses are those of keep all
+    int      equal;               // 1 = so far all weights, moments and losses are those of keep all
     double   difference;          // of the gradients of the first step, relative
 
     // the last pass, step by step
@@ -134,13 +132,7 @@ static void observe(const tl_run_event *event, void *user) {
 }
 
 static void free_training(tl_env *env, training *t) {
-    int i;
     tl_free_run(t->run);
-    for (i = 0; i < ARRAY_COUNT; i++) {
-        if (!t->arrays[i].block) continue;
-        (void)t->backend.release(t->backend.self, t->arrays[i]);
-        (void)t->backend.free_block(t->backend.self, t->arrays[i].block);
-    }
     vk_nn_free(&t->nn);
     if (t->backend.self) tl_vk_free_backend(env, &t->backend);
     tl_free_plan(env, &t->plan);
@@ -153,62 +145,67 @@ static void free_training(tl_env *env, training *t) {
     memset(t, 0, sizeof *t);
 }
 
-static tl_range part_of(const training *t, int array, int32_t param) {
-    tl_range range = t->arrays[array];
-    if (param < 0) {
-        memset(&range, 0, sizeof range);
-    } else {
-        range.offset = t->m->params[param].first * sizeof(float);
-        range.bytes = t->m->params[param].count * sizeof(float);
-    }
-    return range;
+// A param among those of its node.
+static tl_range find_part(const training_model *m, int32_t weight, int32_t param) {
+    tl_range part;
+    memset(&part, 0, sizeof part);
+    if (param < 0) return part;
+    part.offset = (m->params[param].first - m->params[weight].first) * sizeof(float);
+    part.bytes = m->params[param].count * sizeof(float);
+    return part;
 }
 
-// Blocks for parameters, optimizer and gradients, and where each node finds its own.
-static tl_result init_arrays(training *t) {
-    const tl_backend *b = &t->backend;
-    tl_result result = TL_OK;
+static void find_weights(training *t) {
     int32_t i;
-    for (i = 0; i < ARRAY_COUNT && !result; i++) {
-        tl_range *range = &t->arrays[i];
-        uint64_t bytes = t->m->param_count * sizeof(float);
-        result = b->add_block(b->self, TL_TIER_DEVICE, bytes, &range->block);
-        range->bytes = bytes;
-        if (!result) result = b->claim(b->self, *range);
-        if (!result && i != PARAMS) result = b->fill(b->self, *range, 0);
-    }
     for (i = 0; i < t->m->graph.node_count; i++) {
-        const training_node *info = &t->m->nodes[i];
+        const training_node *info = training_node_of(t->m, i);
         vk_nn_node *node = &t->nodes[i];
         node->in_width = (uint32_t)info->in_width;
         node->width = (uint32_t)info->width;
-        node->weight = part_of(t, PARAMS, info->weight);
-        node->bias = part_of(t, PARAMS, info->bias);
-        node->dweight = part_of(t, GRADS, info->weight);
-        node->dbias = part_of(t, GRADS, info->bias);
+        node->weight = find_part(t->m, info->weight, info->weight);
+        node->bias = find_part(t->m, info->weight, info->bias);
+    }
+}
+
+// The numbers that every training starts with, from the seed; moments of zero.
+static tl_result write_states(training *t) {
+    float *floats = (float *)calloc(3 * (size_t)t->m->param_count, sizeof *floats);
+    tl_result result = floats ? TL_OK : TL_ERROR_NO_MEMORY;
+    if (floats) training_fill_params(t->m, t->o->seed, floats);
+    if (!result) result = training_move_states(t->m, t->run, floats, 1);
+    free(floats);
+    return result;
+}
+
+// The outputs of a state: the weights, then both moments.
+static tl_result adamw_update(const tl_kernel_call *call, void *user) {
+    const training *t = (const training *)user;
+    const training_node *n = training_node_of(t->m, call->node);
+    vk_nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
+    tl_result result = TL_OK;
+    int i;
+    adamw.rate = training_rate(t->step);
+    for (i = 0; i < 2 && !result; i++) {
+        int32_t param = i ? n->bias : n->weight;
+        tl_range part = find_part(t->m, n->weight, param);
+        adamw.weight_decay = t->m->params[param].decays ? 0.05f : 0.0f;
+        result = vk_nn_adamw_update(&t->nn, vk_nn_part(call->outputs[0].range, part),
+                                    vk_nn_part(call->outputs[1].range, part),
+                                    vk_nn_part(call->outputs[2].range, part),
+                                    vk_nn_part(call->output_grads[0].range, part),
+                                    (uint32_t)t->m->params[param].count, t->step + 1, &adamw);
     }
     return result;
 }
 
-// The numbers that every training starts with, from the seed.
-static tl_result write_params(training *t) {
-    const tl_backend *b = &t->backend;
-    void *mapped;
-    tl_result result = b->map(b->self, t->arrays[PARAMS], TL_MAP_WRITE, &mapped);
-    if (result) return result;
-    memset(mapped, 0, (size_t)t->arrays[PARAMS].bytes);
-    training_fill_params(t->m, t->o->seed, (float *)mapped);
-    return b->unmap(b->self, t->arrays[PARAMS], TL_MAP_WRITE, mapped);
-}
-
-// The backend has room for base and budget, and not one byte more.
+// The backend has room for the budget, and not one byte more.
 static tl_result init_memory(tl_env *env, training *t, const tl_vk_device *device) {
     size_t nodes = (size_t)t->m->graph.node_count;
     tl_vk_backend_desc desc;
     tl_result result;
     memset(&desc, 0, sizeof desc);
     desc.device = *device;
-    desc.capacity_bytes[TL_TIER_DEVICE] = t->budget ? training_base_bytes(t->m) + t->budget : 0;
+    desc.capacity_bytes[TL_TIER_DEVICE] = t->budget;
     desc.chunk_bytes = (uint64_t)4 << 20;
     desc.time_count = (uint32_t)t->plan.step_count + 1;
     t->nodes = (vk_nn_node *)calloc(nodes, sizeof *t->nodes);
@@ -222,15 +219,13 @@ static tl_result init_memory(tl_env *env, training *t, const tl_vk_device *devic
         return TL_ERROR_NO_MEMORY;
     result = tl_vk_init_backend(env, &desc, &t->backend);
     if (!result) result = vk_nn_init(&t->backend, &t->nn);
-    if (!result) result = init_arrays(t);
-    return result ? result : write_params(t);
+    if (!result) find_weights(t);
+    return result;
 }
 
-// Make the run of the plan.
-static tl_result init_run(tl_env *env, training *t) {
-    tl_kernel kernels[VK_NN_OP_COUNT];
-    tl_run_desc desc;
-    memset(&desc, 0, sizeof desc);
+enum { KERNEL_COUNT = VK_NN_OP_COUNT + 1 };
+
+static void set_kernels(training *t, tl_kernel kernels[KERNEL_COUNT]) {
     t->net.nn = &t->nn;
     t->net.nodes = t->nodes;
     t->net.B = (uint32_t)t->m->size.B;
@@ -238,36 +233,36 @@ static tl_result init_run(tl_env *env, training *t) {
     t->net.C = (uint32_t)t->m->size.C;
     t->net.V = (uint32_t)t->m->size.V;
     t->net.dropout = t->m->dropout;
+    t->net.owns_weights = 1;
     vk_nn_set_kernels(kernels, &t->net);
+    memset(&kernels[VK_NN_OP_COUNT], 0, sizeof *kernels);
+    kernels[VK_NN_OP_COUNT].op = "adamw";
+    kernels[VK_NN_OP_COUNT].backward = adamw_update;
+    kernels[VK_NN_OP_COUNT].user = t;
+}
+
+// Make the run of the plan.
+static tl_result init_run(tl_env *env, training *t) {
+    tl_kernel kernels[KERNEL_COUNT];
+    tl_run_desc desc;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    set_kernels(t, kernels);
     desc.graph = &t->m->graph;
     desc.backend = &t->backend;
     desc.kernels = kernels;
-    desc.kernel_count = VK_NN_OP_COUNT;
+    desc.kernel_count = KERNEL_COUNT;
     desc.plan = &t->plan;
     desc.device = t->device;
-    desc.base_bytes = training_base_bytes(t->m);
-    desc.budget_bytes = t->budget ? t->budget + desc.base_bytes : 0;
+    desc.budget_bytes = t->budget;
     desc.load = load_batch;
     desc.load_user = t;
     desc.observe = observe;
     desc.observe_user = t;
     desc.profiling = 1;
     desc.seed = t->o->seed;
-    return tl_init_run(env, &desc, &t->run);
-}
-
-static tl_result update_params(training *t) {
-    vk_nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
-    tl_result result = TL_OK;
-    int32_t i;
-    adamw.rate = training_rate(t->step);
-    for (i = 0; i < t->m->param_kinds && !result; i++) {
-        adamw.weight_decay = t->m->params[i].decays ? 0.05f : 0.0f;
-        result = vk_nn_adamw_update(&t->nn, part_of(t, PARAMS, i), part_of(t, MEANS, i),
-                                    part_of(t, SQUARES, i), part_of(t, GRADS, i),
-                                    (uint32_t)t->m->params[i].count, t->step + 1, &adamw);
-    }
-    return result;
+    result = tl_init_run(env, &desc, &t->run);
+    return result ? result : write_states(t);
 }
 
 // One training step; back when the device has finished it.
@@ -280,11 +275,9 @@ static tl_result train_step(training *t) {
     tl_result result;
     loss.node = t->m->loss;
     tl_vk_measure(b, &before);
-    result = b->fill(b->self, t->arrays[GRADS], 0);
-    if (!result) result = tl_run_plan(t->run);
+    result = tl_run_plan(t->run);
     tl_measure_run(t->run, &t->report);
     if (!result) result = tl_read_tensor(t->run, loss, &t->loss, sizeof t->loss);
-    if (!result) result = update_params(t);
     if (!result) result = b->submit(b->self, &ticket);
     if (!result) result = b->wait(b->self, ticket);
     if (result) return result;
@@ -339,22 +332,22 @@ static void keep_fastest(training *t) {
 
 enum { REHEARSAL_STEPS = 14, WARM_STEPS = 2 };
 
-// Add what the nodes took in the last pass to a row of [node_count][2] ns: forward, backward.
+// Add what the nodes took in the last pass to a row of cost slots.
 static void add_node_times(const training *t, uint64_t *row) {
     int32_t i;
     for (i = 0; i < t->event_count; i++) {
         const tl_run_event *e = &t->events[i];
         int backward = e->step.kind == TL_STEP_BACKWARD;
         if (backward || e->step.kind <= TL_STEP_FORWARD_SAVE)
-            row[2 * e->step.node + backward] += e->end_ns - e->start_ns;
+            row[training_find_cost_slot(t->m, e->step.node, backward)] += e->end_ns - e->start_ns;
     }
 }
 
-// Train a few steps and note what the device says of each node: ns is [2 node_count], or stays zero
+// Train a few steps and note what the device says of each node: ns is [cost slots], or stays zero
 // where the device has no clock. What disturbs a step can only add to it: the lower quartile is
 // steadier than the median.
 static tl_result rehearse(training *t, uint64_t *ns) {
-    size_t slots = 2 * (size_t)t->m->graph.node_count, i, step;
+    size_t slots = training_count_cost_slots(t->m), i, step;
     uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS, sizeof *samples);
     uint64_t column[REHEARSAL_STEPS];
     tl_result result = samples ? TL_OK : TL_ERROR_NO_MEMORY;
@@ -388,10 +381,10 @@ typedef struct program {
     tl_device limits;             // measured: what copies and conversions take; all zero = no time
     int      complaints;          // of the validation layer
     tl_plan  keep_all;            // with measured costs: what budgets are percents of
-    uint64_t *node_ns;            // [node_count][2] measured: the costs of the graph
+    uint64_t *node_ns;            // [cost slots] measured: the costs of the graph
     training rows[ROW_MAX];       // the first one keeps everything
     int32_t  row_count;
-    float   *grads;               // [param_count] of the first row, this round
+    float   *states[2];           // [3][param_count] weights and moments: of the first row, of another
     uint64_t rounds;              // finished
     tl_trace *trace;              // of the last round
     training_progress progress;
@@ -409,20 +402,19 @@ static double find_difference(const float *a, const float *b, uint64_t count) {
     return size > 0.0 ? sqrt(apart / size) : apart;
 }
 
-// Compare gradients and loss with those of keep all, which come first in a round.
-static tl_result compare_gradients(program *p, training *t) {
-    const tl_backend *b = &t->backend;
-    training *first = &p->rows[0];
-    size_t bytes = (size_t)t->arrays[GRADS].bytes;
-    void *mapped;
-    tl_result result = b->map(b->self, t->arrays[GRADS], TL_MAP_READ, &mapped);
+// Compare weights, moments and loss with those of keep all, which come first in a round. The first
+// moments after one step are the gradients times a constant.
+static tl_result compare_states(program *p, training *t) {
+    const training *first = &p->rows[0];
+    float *states = p->states[t != first];
+    uint64_t count = p->m.param_count;
+    tl_result result = training_move_states(t->m, t->run, states, 0);
     if (result) return result;
-    if (t == first) memcpy(p->grads, mapped, bytes);
-    if (memcmp(p->grads, mapped, bytes) != 0 || memcmp(&t->loss, &first->loss, sizeof t->loss) != 0)
+    if (memcmp(p->states[0], states, 3 * (size_t)count * sizeof *states) != 0 ||
+        memcmp(&t->loss, &first->loss, sizeof t->loss) != 0)
         t->equal = 0;
-    if (p->rounds == 0)
-        t->difference = find_difference((const float *)mapped, p->grads, p->m.param_count);
-    return b->unmap(b->self, t->arrays[GRADS], TL_MAP_READ, mapped);
+    if (p->rounds == 0) t->difference = find_difference(states + count, p->states[0] + count, count);
+    return TL_OK;
 }
 
 // Take turns until the steps are done or Ctrl-C; a round that was begun is finished.
@@ -435,7 +427,7 @@ static int train_rounds(program *p) {
         for (k = 0; k < p->row_count; k++) {
             training *t = &p->rows[k];
             tl_result result = train_step(t);
-            if (!result) result = compare_gradients(p, t);
+            if (!result) result = compare_states(p, t);
             if (!result) result = patch_times(t);
             if (result) {
                 training_clear_progress(&p->progress);
@@ -498,14 +490,14 @@ static void print_bytes(const program *p) {
                (unsigned long long)c.arena_bytes, (unsigned long long)c.staging_bytes,
                (unsigned long long)(c.memory_bytes - c.arena_bytes - c.staging_bytes));
     }
-    printf("peaks: live ranges, without the base; arena: of the run and of its copies on the host, taken when it is made;\n"
-           "staging: for the host's reads and writes; chunks: weights and the base in the device tier\n");
+    printf("peaks: live ranges; arena: of the run and of its copies on the host, taken when it is made;\n"
+           "staging: for the host's reads and writes; chunks: anything else in the device tier\n");
 }
 
 static void print_work(const program *p) {
     int32_t k, gaps = 0;
     printf("\nwork of one step  made again  spilled  compressed  submits  waits   step ms  / keep"
-           " all  predicted    loss  gradients\n");
+           " all  predicted    loss  weights\n");
     for (k = 0; k < p->row_count; k++) {
         const training *t = &p->rows[k], *first = &p->rows[0];
         char again[24], equal[48];
@@ -525,8 +517,8 @@ static void print_work(const program *p) {
                (double)t->plan.cost / (double)first->plan.cost, mean_loss(p, t), equal);
     }
     printf("%llu steps each%s; times: medians, of %s; predicted: the cost of the plan / that of\n"
-           "keep all, without the optimizer; loss: mean of the last %d steps; equal: every parameter gradient and loss of\n"
-           "every step, bit for bit; off: in the first step, relative\n",
+           "keep all; loss: mean of the last %d steps; equal: every weight, moment and loss after every\n"
+           "step, bit for bit; off: gradients of the first step, relative\n",
            (unsigned long long)p->rounds, training_interrupted ? " (interrupted)" : "",
            p->rows[0].clock == CLOCK_MONOTONIC ? "the clock" : "processor time",
            p->rounds < LOSS_STEPS ? (int)p->rounds : LOSS_STEPS);
@@ -534,7 +526,7 @@ static void print_work(const program *p) {
     training_end_gaps(gaps);
 }
 
-// Returns what the rows say: 0, or 3 where a gradient or a peak is not as it must be.
+// Returns what the rows say: 0, or 3 where a weight or a peak is not as it must be.
 static int print_table(const program *p) {
     int32_t k;
     if (!p->rounds) return TRAINING_OK;
@@ -549,7 +541,7 @@ static int print_table(const program *p) {
                                  t->label);
         if (!t->equal && t->kind != ROW_F16)
             return training_fail(TRAINING_MISMATCH,
-                                 "%s: gradients or losses are not those of keep all", t->label);
+                                 "%s: weights, moments or losses are not those of keep all", t->label);
         if (!(t->difference <= f16_limit))
             return training_fail(TRAINING_MISMATCH,
                                  "%s: gradients are %.2g off, which no rounding explains", t->label,
@@ -597,7 +589,7 @@ static int write_pictures(program *p) {
         curves[pictures.count++].label = labels[k];
     }
     pictures.curves = curves;
-    pictures.style.title = "Activations on the device over one training step, measured";
+    pictures.style.title = "Memory of the device over one training step, measured";
     if (curves[0].times) pictures.style.time_label = p->rows[0].times ? "ms, by the device" : "ms";
     pictures.trace = p->trace;
     pictures.graph = &p->m.graph;
@@ -610,7 +602,7 @@ static int write_pictures(program *p) {
 }
 
 // VkDeviceMemory and the planned arena of the drawn rows that keep or compute again, a step of the
-// curves each: the two fall together, and between them lie weights, optimizer and staging.
+// curves each: the two fall together, and between them lies staging.
 static int write_device_picture(program *p) {
     uint64_t device[ROW_MAX], arena[ROW_MAX];
     char rows[ROW_MAX * 20] = "";
@@ -783,7 +775,7 @@ static const char *const usage =
     "  --help             this list\n"
     "\n"
     "exit code: 0 ok, 1 bad input, no device, or a file that could not be written, 2 a budget is\n"
-    "below the least possible, 3 measured differs from planned, gradients are not equal, or the\n"
+    "below the least possible, 3 measured differs from planned, weights are not equal, or the\n"
     "validation layer found errors\n";
 
 static int read_options(options *o, int count, char **argv, int *done) {
@@ -813,7 +805,7 @@ static void set_defaults(options *o, int quick) {
     o->layers = quick ? 6 : 8;
     o->width = 16;  // little beside the activations: what falls with the budget is seen
     o->context = quick ? 16 : 32;
-    o->batch = quick ? 2 : 64;
+    o->batch = quick ? 4 : 64;
     o->steps = quick ? 5 : 6;
     o->seed = 1;
     (void)training_parse_plan(NULL, o->kinds);
@@ -866,13 +858,14 @@ static int prepare_costs(program *p) {
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan);
     memset(&t, 0, sizeof t);
     t.step_max = REHEARSAL_STEPS;
-    p->node_ns = (uint64_t *)calloc(2 * (size_t)p->m.graph.node_count, sizeof *p->node_ns);
+    p->node_ns = (uint64_t *)calloc(training_count_cost_slots(&p->m), sizeof *p->node_ns);
     if (!p->node_ns) result = TL_ERROR_NO_MEMORY;
     if (!result) result = init_training(p, &t, ROW_KEEP_ALL, "rehearsal", &plan, 0);
     if (!result) result = rehearse(&t, p->node_ns);
     if (!result && t.times) {
         training_free_model(&p->env, &p->m);
         p->m.node_ns = p->node_ns;
+        p->m.update_rate = training_find_update_rate(&p->m, p->node_ns[training_update_slot(&p->m)]);
         result = training_build_model(&p->env, &p->m);
     }
     free_training(&p->env, &t);
@@ -920,7 +913,7 @@ static int add_found_row(program *p, const training_goal *goal, int *is_least) {
     return code;
 }
 
-// The rows of the table: keep all; 60, 40, 25 and 15 % of its activations and the least there is,
+// The rows of the table: keep all; 60, 40, 25 and 15 % of its bytes and the least there is,
 // by each kind of plan, until it can do no less; and those that move tensors.
 static int add_rows(program *p) {
     static const unsigned percents[] = { 60, 40, 25, 15, 0 };
@@ -961,6 +954,7 @@ static int prepare(program *p, const char *program_path) {
     p->m.size.B = o->batch;
     p->m.size.V = V = (uint64_t)p->t.V;
     p->m.trains = 1;
+    p->m.owns_weights = 1;
     p->m.alignment_bytes = 4 * PARAM_ALIGN;
     p->m.dropout = 0.05f;
     p->m.param_align = PARAM_ALIGN;
@@ -981,8 +975,8 @@ static int prepare(program *p, const char *program_path) {
     code = add_rows(p);
     if (code) return code;
     for (k = 0; k < p->row_count; k++) events += p->rows[k].plan.step_count;
-    p->grads = (float *)calloc((size_t)p->m.param_count, sizeof *p->grads);
-    result = p->grads ? tl_init_trace(&p->env, events, &p->trace) : TL_ERROR_NO_MEMORY;
+    for (k = 0; k < 2; k++) p->states[k] = (float *)calloc(3 * (size_t)p->m.param_count, sizeof *p->states[k]);
+    result = p->states[0] && p->states[1] ? tl_init_trace(&p->env, events, &p->trace) : TL_ERROR_NO_MEMORY;
     return result ? training_fail_result(&p->env, "trace", result) : TRAINING_OK;
 }
 
@@ -1011,7 +1005,8 @@ int main(int count, char **argv) {
     training_free_model(&p.env, &p.m);
     tl_free_plan(&p.env, &p.keep_all);
     free(p.node_ns);
-    free(p.grads);
+    free(p.states[0]);
+    free(p.states[1]);
     free(p.t.ids);
     if (!code && p.complaints)
         code = training_fail(TRAINING_MISMATCH, "validation: %d errors", p.complaints);

@@ -202,6 +202,47 @@ static inline const training_node *training_node_of(const training_model *m, int
     return &m->nodes[m->graph.nodes[id].origin];
 }
 
+// Where the bias of a node begins among its weights.
+static inline size_t training_find_bias(const training_model *m, const training_node *n) {
+    return (size_t)(m->params[n->bias].first - m->params[n->weight].first);
+}
+
+// Where the costs of a step are: forward and backward of each plain node, then all updates, then the rest.
+static inline size_t training_count_cost_slots(const training_model *m) { return 2 * (size_t)m->node_count + 2; }
+static inline size_t training_update_slot(const training_model *m) { return 2 * (size_t)m->node_count; }
+
+static inline size_t training_find_cost_slot(const training_model *m, int32_t id, int backward) {
+    const tl_node *node = &m->graph.nodes[id];
+    if (node->state || node->origin < 0) return training_update_slot(m);
+    return 2 * (size_t)node->origin + (size_t)backward;
+}
+
+// Read weights and moments of all states, or write them: [3][param_count], weights, then both moments.
+static inline tl_result training_move_states(const training_model *m, tl_run *run, float *floats, int writes) {
+    tl_result result = TL_OK;
+    int32_t id;
+    for (id = 0; id < m->graph.node_count && !result; id++) {
+        const tl_node *node = &m->graph.nodes[id];
+        tl_tensor tensor = { 0, 0 };
+        if (!node->state) continue;
+        tensor.node = id;
+        for (; tensor.output < node->output_count && tensor.output < 3 && !result; tensor.output++) {
+            float *at = floats + (uint64_t)tensor.output * m->param_count +
+                        m->params[training_node_of(m, id)->weight].first;
+            uint64_t bytes = m->graph.outputs[node->first_output + tensor.output].bytes;
+            result = writes ? tl_write_tensor(run, tensor, at, bytes) : tl_read_tensor(run, tensor, at, bytes);
+        }
+    }
+    return result;
+}
+
+// Bytes a second that updates move: of a float the gradient, its weight and two moments are read, and all but the
+// gradient written; the clip reads two floats more and writes one.
+static inline uint64_t training_find_update_rate(const training_model *m, uint64_t ns) {
+    double bytes = (m->clips ? 40.0 : 28.0) * (double)m->param_count;
+    return ns ? (uint64_t)(bytes * 1e9 / (double)ns) : 0;
+}
+
 static inline int32_t training_add_param(training_model *m, uint64_t count, float mean,
                                          float deviation, int decays) {
     uint64_t align = m->param_align ? m->param_align : 1;

@@ -417,11 +417,12 @@ static inline tl_result vk_nn_adamw_update(const vk_nn *nn, tl_range param, tl_r
 
 // -- network: the kernels as the executor calls them --
 
-// What a kernel must know about its node.
+// What a kernel must know about its node. Where the graph owns the weights, these are the node's
+// last input, and weight and bias are ranges of that.
 typedef struct vk_nn_node {
     uint32_t in_width, width;  // in floats per token
     tl_range weight, bias;     // parameters; embed: of the tokens, of the positions
-    tl_range dweight, dbias;   // their gradients
+    tl_range dweight, dbias;   // their gradients, unless the graph owns them
 } vk_nn_node;
 
 typedef struct vk_nn_net {
@@ -429,6 +430,7 @@ typedef struct vk_nn_net {
     const vk_nn_node *nodes;   // [node_count] by id
     uint32_t          B, T, C, V;
     float             dropout; // probability
+    int32_t           owns_weights;  // 1 = the graph does
 } vk_nn_net;
 
 #define VK_NN_OPS(X) \
@@ -442,9 +444,34 @@ typedef struct vk_nn_call {
     const vk_nn_net  *net;
     const vk_nn_node *node;
     tl_range          in, in2, out, dout, din, din2, saved, scratch;
+    tl_range          weight, bias, dweight, dbias;
     uint32_t          R;       // rows
     uint32_t          first, n;  // the n elements of the output from the first on are wanted
 } vk_nn_call;
+
+// A part of a range; of one that is not there, none.
+static inline tl_range vk_nn_part(tl_range whole, tl_range part) {
+    if (!whole.bytes || !part.bytes) return vk_nn_no_range();
+    whole.offset += part.offset;
+    whole.bytes = part.bytes;
+    return whole;
+}
+
+static inline void vk_nn_open_weights(const tl_kernel_call *call, vk_nn_call *c) {
+    int32_t last = call->graph->nodes[call->node].input_count - 1;
+    int backward = call->kind == TL_STEP_BACKWARD;
+    if (!c->net->owns_weights) {
+        c->weight = c->node->weight;
+        c->bias = c->node->bias;
+        c->dweight = c->node->dweight;
+        c->dbias = c->node->dbias;
+        return;
+    }
+    c->weight = vk_nn_part(call->inputs[last].range, c->node->weight);
+    c->bias = vk_nn_part(call->inputs[last].range, c->node->bias);
+    if (backward) c->dweight = vk_nn_part(call->input_grads[last].range, c->node->weight);
+    if (backward) c->dbias = vk_nn_part(call->input_grads[last].range, c->node->bias);
+}
 
 static inline vk_nn_call vk_nn_open(const tl_kernel_call *call, void *user) {
     const tl_node *node = &call->graph->nodes[call->node];
@@ -465,43 +492,44 @@ static inline vk_nn_call vk_nn_open(const tl_kernel_call *call, void *user) {
     c.R = c.net->B * c.net->T;
     c.first = (uint32_t)call->first;
     c.n = (uint32_t)call->count;
+    vk_nn_open_weights(call, &c);
     return c;
 }
 
 static inline tl_result vk_nn_run_embed(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_embed_forward(c.nn, c.out, c.in, c.node->weight, c.node->bias, c.net->B, c.net->T,
+    return vk_nn_embed_forward(c.nn, c.out, c.in, c.weight, c.bias, c.net->B, c.net->T,
                                c.node->width, c.net->V);
 }
 
 static inline tl_result vk_nn_run_embed_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_embed_backward(c.nn, c.node->dweight, c.node->dbias, c.dout, c.in, c.net->B,
+    return vk_nn_embed_backward(c.nn, c.dweight, c.dbias, c.dout, c.in, c.net->B,
                                 c.net->T, c.node->width, c.net->V);
 }
 
 static inline tl_result vk_nn_run_norm(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_norm_forward(c.nn, c.out, c.saved, c.in, c.node->weight, c.node->bias, c.R,
+    return vk_nn_norm_forward(c.nn, c.out, c.saved, c.in, c.weight, c.bias, c.R,
                               c.node->width);
 }
 
 static inline tl_result vk_nn_run_norm_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_norm_backward(c.nn, c.din, c.node->dweight, c.node->dbias, c.dout, c.saved, c.in,
-                               c.node->weight, c.R, c.node->width);
+    return vk_nn_norm_backward(c.nn, c.din, c.dweight, c.dbias, c.dout, c.saved, c.in,
+                               c.weight, c.R, c.node->width);
 }
 
 static inline tl_result vk_nn_run_linear(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_linear_forward(c.nn, c.out, c.in, c.node->weight, c.node->bias, c.R,
+    return vk_nn_linear_forward(c.nn, c.out, c.in, c.weight, c.bias, c.R,
                                 c.node->in_width, c.node->width);
 }
 
 static inline tl_result vk_nn_run_linear_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_linear_backward(c.nn, c.din, c.node->dweight, c.node->dbias, c.dout, c.in,
-                                 c.node->weight, c.R, c.node->in_width, c.node->width);
+    return vk_nn_linear_backward(c.nn, c.din, c.dweight, c.dbias, c.dout, c.in,
+                                 c.weight, c.R, c.node->in_width, c.node->width);
 }
 
 static inline tl_result vk_nn_run_attention(const tl_kernel_call *call, void *user) {

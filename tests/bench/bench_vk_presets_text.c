@@ -21,15 +21,16 @@ static void must(const tl_env *env, tl_result result) {
 static void open_row(bench *b, int k) {
     training *t = &b->trainings[k];
     program *p = &b->p;
-    tl_kernel kernels[VK_NN_OP_COUNT];
+    tl_kernel kernels[KERNEL_COUNT];
     tl_plan plan;
     t->step_max = WARM_ROUNDS + ROUNDS;
     must(&p->env, tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan));
     must(&p->env, init_training(p, t, ROW_KEEP_ALL, "preset", &plan, 0));
     tl_free_run(t->run);
     t->run = NULL;
-    vk_nn_set_kernels(kernels, &t->net);
-    must(&p->env, init_preset_run(&p->env, t, kernels, VK_NN_OP_COUNT, p->o.seed, &b->presets.rows[k]));
+    set_kernels(t, kernels);
+    must(&p->env, init_preset_run(&p->env, t, kernels, KERNEL_COUNT, p->o.seed, &b->presets.rows[k]));
+    if (t->run) must(&p->env, write_states(t));
 }
 
 static double clock_ns(const void *self) {
@@ -45,12 +46,12 @@ static void step_row(void *self, int k) {
 static uint64_t digest_row(void *self, int k) {
     bench *b = (bench *)self;
     training *t = &b->trainings[k];
-    const tl_backend *v = &t->backend;
+    size_t count = 3 * (size_t)t->m->param_count;
+    float *states = (float *)calloc(count, sizeof *states);
     uint64_t digest;
-    void *mapped;
-    must(&b->p.env, v->map(v->self, t->arrays[GRADS], TL_MAP_READ, &mapped));
-    digest = digest_floats((const float *)mapped, (size_t)t->m->param_count);
-    must(&b->p.env, v->unmap(v->self, t->arrays[GRADS], TL_MAP_READ, mapped));
+    must(&b->p.env, states ? training_move_states(t->m, t->run, states, 0) : TL_ERROR_NO_MEMORY);
+    digest = digest_floats(states, count);
+    free(states);
     return digest;
 }
 
@@ -66,6 +67,7 @@ static int prepare_network(program *p, const char *path) {
     p->m.size.B = p->o.batch;
     p->m.size.V = (uint64_t)p->t.V;
     p->m.trains = 1;
+    p->m.owns_weights = 1;
     p->m.alignment_bytes = 4 * PARAM_ALIGN;
     p->m.dropout = 0.05f;
     p->m.param_align = PARAM_ALIGN;

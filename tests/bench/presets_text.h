@@ -21,8 +21,8 @@ static tl_result load_twice(tl_run *run, int32_t micro_batch, void *user) {
 static uint64_t version_of(int32_t node, int32_t micro_batch, void *user) {
     const training *t = (const training *)user;
     (void)micro_batch;
-    if (t->m->nodes[node].op == TRAINING_DROPOUT) return 0;
-    return t->m->graph.nodes[node].is_input ? 1 + t->step / 2 : 1;
+    if (!t->m->graph.nodes[node].state && training_node_of(t->m, node)->op == TRAINING_DROPOUT) return 0;
+    return t->m->graph.nodes[node].is_input && !t->m->graph.nodes[node].state ? 1 + t->step / 2 : 1;
 }
 
 // The run of a preset, in the place of that of the example; where it does not fit, there is none, and row->least says what does.
