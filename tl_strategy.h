@@ -7889,10 +7889,6 @@ static size_t tli_finish(tli_writer *w) {
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
       "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
       "") \
-    X(TENSOR_INPUT_DIED, "tensor: an input that dies: its bytes are gone until it is written again", "") \
-    X(TENSOR_WAS_RELEASED, \
-      "tensor: a result that no pass has made, or that was released since: by a pass, or by a write to an " \
-      "input that dies or to the entry", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -8178,6 +8174,10 @@ static size_t tli_finish(tli_writer *w) {
       "a pass was given up in or behind an update: write all weights and moments, or load a save", "updates") \
     X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
       "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
+    X(TENSOR_INPUT_DIED, "tensor: an input that dies: its bytes are gone until it is written again", "") \
+    X(TENSOR_WAS_RELEASED, \
+      "tensor: a result that no pass has made, or that was released since: by a pass, or by a write to an " \
+      "input that dies or to the entry", "") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
       "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
     X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
@@ -37795,8 +37795,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
 }
 
 // Set the bytes of each tensor that may be compressed to those of its compressed copy. An output that may
-// overwrite an input gets the lesser bytes of both, and so does that input. No node takes blocks then, for which
-// its bytes would have to be equal.
+// overwrite an input gets the lesser bytes of both, and so does that input. Blocks, which ask for equal bytes,
+// no node takes then.
 static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
     const tl_graph *graph = r->graph;
     int32_t i, changed = 1;

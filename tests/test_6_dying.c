@@ -195,7 +195,7 @@ static void plans_are_valid_and_placed(void **state) {
         tl_free_graph(NULL, &graph);
     }
     printf("%d plans, %d tensors compressed\n", plans, packed);
-    assert_true(plans > scaled(120) && packed > 0);
+    assert_true(plans > scaled(120) && (is_thinned() || packed > 0));
 }
 
 // An input is not compressed: it would come back with other bits than the caller wrote.

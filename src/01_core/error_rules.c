@@ -1117,10 +1117,6 @@
     X(TENSOR_NEITHER_INPUT_NOR_RESULT, \
       "tensor: neither an input nor a result of the last pass: set keep on its node to read it after a pass", \
       "") \
-    X(TENSOR_INPUT_DIED, "tensor: an input that dies: its bytes are gone until it is written again", "") \
-    X(TENSOR_WAS_RELEASED, \
-      "tensor: a result that no pass has made, or that was released since: by a pass, or by a write to an " \
-      "input that dies or to the entry", "") \
     X(TENSOR_BACKEND_COULD_NOT_MAP_IT, "tensor: the backend could not map it", "") \
     X(TENSOR_NOT_GRAPH_INPUT, "tensor: not a graph input", "") \
     X(STRATEGY_MODE_HYBRID_CANNOT_BE_RUN, \
@@ -1406,6 +1402,10 @@
       "a pass was given up in or behind an update: write all weights and moments, or load a save", "updates") \
     X(INPUT_DIED_AND_WAS_NOT_WRITTEN, \
       "inputs: %s dies in a pass and was not written since: write it before each", "node, slot") \
+    X(TENSOR_INPUT_DIED, "tensor: an input that dies: its bytes are gone until it is written again", "") \
+    X(TENSOR_WAS_RELEASED, \
+      "tensor: a result that no pass has made, or that was released since: by a pass, or by a write to an " \
+      "input that dies or to the entry", "") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
       "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
     X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \

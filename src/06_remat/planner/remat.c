@@ -915,8 +915,8 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
 }
 
 // Set the bytes of each tensor that may be compressed to those of its compressed copy. An output that may
-// overwrite an input gets the lesser bytes of both, and so does that input. No node takes blocks then, for which
-// its bytes would have to be equal.
+// overwrite an input gets the lesser bytes of both, and so does that input. Blocks, which ask for equal bytes,
+// no node takes then.
 static void tli_remat_narrow(const tli_remat *r, tl_node *nodes, tl_node_output *outputs) {
     const tl_graph *graph = r->graph;
     int32_t i, changed = 1;
