@@ -164,6 +164,8 @@ static void find_weights(training *t) {
         node->width = (uint32_t)info->width;
         node->weight = find_part(t->m, info->weight, info->weight);
         node->bias = find_part(t->m, info->weight, info->bias);
+        node->decays[0] = info->weight >= 0 && t->m->params[info->weight].decays;
+        node->decays[1] = info->bias >= 0 && t->m->params[info->bias].decays;
     }
 }
 
@@ -174,27 +176,6 @@ static tl_result write_states(training *t) {
     if (floats) training_fill_params(t->m, t->o->seed, floats);
     if (!result) result = training_move_states(t->m, t->run, floats, 1);
     free(floats);
-    return result;
-}
-
-// The outputs of a state: the weights, then both moments.
-static tl_result adamw_update(const tl_kernel_call *call, void *user) {
-    const training *t = (const training *)user;
-    const training_node *n = training_node_of(t->m, call->node);
-    vk_nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
-    tl_result result = TL_OK;
-    int i;
-    adamw.rate = training_rate(t->step);
-    for (i = 0; i < 2 && !result; i++) {
-        int32_t param = i ? n->bias : n->weight;
-        tl_range part = find_part(t->m, n->weight, param);
-        adamw.weight_decay = t->m->params[param].decays ? 0.05f : 0.0f;
-        result = vk_nn_adamw_update(&t->nn, vk_nn_part(call->outputs[0].range, part),
-                                    vk_nn_part(call->outputs[1].range, part),
-                                    vk_nn_part(call->outputs[2].range, part),
-                                    vk_nn_part(call->output_grads[0].range, part),
-                                    (uint32_t)t->m->params[param].count, t->step + 1, &adamw);
-    }
     return result;
 }
 
@@ -226,6 +207,7 @@ static tl_result init_memory(tl_env *env, training *t, const tl_vk_device *devic
 enum { KERNEL_COUNT = VK_NN_OP_COUNT + 1 };
 
 static void set_kernels(training *t, tl_kernel kernels[KERNEL_COUNT]) {
+    static const vk_nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.05f };
     t->net.nn = &t->nn;
     t->net.nodes = t->nodes;
     t->net.B = (uint32_t)t->m->size.B;
@@ -234,11 +216,12 @@ static void set_kernels(training *t, tl_kernel kernels[KERNEL_COUNT]) {
     t->net.V = (uint32_t)t->m->size.V;
     t->net.dropout = t->m->dropout;
     t->net.owns_weights = 1;
+    t->net.adamw = adamw;
     vk_nn_set_kernels(kernels, &t->net);
     memset(&kernels[VK_NN_OP_COUNT], 0, sizeof *kernels);
     kernels[VK_NN_OP_COUNT].op = "adamw";
-    kernels[VK_NN_OP_COUNT].backward = adamw_update;
-    kernels[VK_NN_OP_COUNT].user = t;
+    kernels[VK_NN_OP_COUNT].backward = vk_nn_run_adamw_update;
+    kernels[VK_NN_OP_COUNT].user = &t->net;
 }
 
 // Make the run of the plan.
@@ -275,6 +258,8 @@ static tl_result train_step(training *t) {
     tl_result result;
     loss.node = t->m->loss;
     tl_vk_measure(b, &before);
+    t->net.adamw.rate = training_rate(t->step);
+    t->net.step = t->step + 1;
     result = tl_run_plan(t->run);
     tl_measure_run(t->run, &t->report);
     if (!result) result = tl_read_tensor(t->run, loss, &t->loss, sizeof t->loss);

@@ -423,6 +423,7 @@ typedef struct vk_nn_node {
     uint32_t in_width, width;  // in floats per token
     tl_range weight, bias;     // parameters; embed: of the tokens, of the positions
     tl_range dweight, dbias;   // their gradients, unless the graph owns them
+    int32_t  decays[2];        // 1 = AdamW lets the weight, the bias decay
 } vk_nn_node;
 
 typedef struct vk_nn_net {
@@ -431,6 +432,8 @@ typedef struct vk_nn_net {
     uint32_t          B, T, C, V;
     float             dropout; // probability
     int32_t           owns_weights;  // 1 = the graph does
+    vk_nn_adamw       adamw;   // then: of its updates; decay 0 where nothing decays
+    uint64_t          step;    // then: 1, 2, 3, .. of the optimizer
 } vk_nn_net;
 
 #define VK_NN_OPS(X) \
@@ -583,6 +586,26 @@ static inline tl_result vk_nn_run_loss(const tl_kernel_call *call, void *user) {
 static inline tl_result vk_nn_run_loss_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
     return vk_nn_cross_entropy_backward(c.nn, c.din, c.dout, c.in, c.in2, c.R, c.node->in_width);
+}
+
+// The update of a state: its outputs are the weights, then both moments.
+static inline tl_result vk_nn_run_adamw_update(const tl_kernel_call *call, void *user) {
+    const vk_nn_net *net = (const vk_nn_net *)user;
+    const vk_nn_node *node = &net->nodes[call->node];
+    const tl_range parts[2] = { node->weight, node->bias };
+    tl_result result = TL_OK;
+    int i;
+    for (i = 0; i < 2 && !result; i++) {
+        vk_nn_adamw adamw = net->adamw;
+        if (!parts[i].bytes) continue;
+        if (!node->decays[i]) adamw.weight_decay = 0.0f;
+        result = vk_nn_adamw_update(net->nn, vk_nn_part(call->outputs[0].range, parts[i]),
+                                    vk_nn_part(call->outputs[1].range, parts[i]),
+                                    vk_nn_part(call->outputs[2].range, parts[i]),
+                                    vk_nn_part(call->output_grads[0].range, parts[i]),
+                                    (uint32_t)(parts[i].bytes / sizeof(float)), net->step, &adamw);
+    }
+    return result;
 }
 
 // The kernels of a run, one for each op, with this net behind them.

@@ -843,6 +843,9 @@ static void add_net_param(uint32_t count, uint64_t seed, tl_range *param, tl_ran
     *grad = n.grads[n.count++]->range;
 }
 
+// A part of a state begins at a multiple of 256 bytes.
+static uint64_t part_floats(uint32_t count) { return ((uint64_t)count + 63) / 64 * 64; }
+
 static void add_net_node(int32_t id) {
     const net_row *row = &net_rows[id];
     vk_nn_node *node = &n.nodes[id];
@@ -866,6 +869,7 @@ static void add_net_node(int32_t id) {
     desc.output_count = 1;
     desc.fwd_cost = desc.bwd_cost = id > 1;
     desc.keep = id == NET_NODES - 1;
+    desc.param_bytes = (part_floats(row->weights) + part_floats(row->biases)) * sizeof(float);
     if (strcmp(row->op, "norm") == 0) desc.saved_bytes = vk_nn_norm_saved_bytes(NET_ROWS);
     if (strcmp(row->op, "loss") == 0)
         desc.fwork_bytes = vk_nn_cross_entropy_scratch_bytes(NET_ROWS);
@@ -984,9 +988,121 @@ static void gradients_of_a_network_match_differences(void **state) {
     free_net();
 }
 
+// Write the params of a node to its state, or compare what the state has with AdamW on the host; param, gradient: of n, the
+// next ones. Of the bias nothing decays.
+static void move_part(tl_run *run, int32_t state, uint64_t offset, uint64_t bytes, int32_t k, int compares) {
+    static float device[3][1 << 16];
+    tl_tensor tensor = { 0, 0 };
+    size_t count = n.params[k]->n, i;
+    float *moments = (float *)calloc(2 * count, sizeof *moments), *expected = copy_of(n.params[k]);
+    nn_adamw adamw = { 0.01f, 0.9f, 0.98f, 1e-8f, 0.0f };
+    assert_true(moments && bytes <= sizeof device[0]);
+    tensor.node = state;
+    for (; tensor.output < 3; tensor.output++) ok(tl_read_tensor(run, tensor, device[tensor.output], bytes));
+    if (!compares) {
+        memcpy((char *)device[0] + offset, n.params[k]->host, count * sizeof(float));
+        tensor.output = 0;
+        ok(tl_write_tensor(run, tensor, device[0], bytes));
+    } else {
+        adamw.weight_decay = offset ? 0.0f : 0.1f;
+        nn_adamw_update(expected, moments, moments + count, n.grads[k]->host, count, 1, &adamw);
+        for (i = 0; i < count; i++) {
+            const size_t at = (size_t)(offset / sizeof(float)) + i;
+            assert_near(device[0][at], (double)expected[i], 1e-5, "weight", i);
+            assert_near(device[1][at], (double)moments[i], 1e-6, "first moment", i);
+            assert_near(device[2][at], (double)moments[count + i], 1e-6, "second moment", i);
+        }
+    }
+    free(moments);
+    free(expected);
+}
+
+// Weights in the graph, updated in the pass: loss, moments and weights are those of AdamW behind a pass without.
+static void a_network_that_owns_its_weights_updates_them(void **state) {
+    vk_nn_node nodes[2 * NET_NODES];
+    tl_optimizer_desc asked;
+    tl_graph owned;
+    tl_tensor loss = { 0, 0 };
+    tl_kernel kernels[VK_NN_OP_COUNT + 1];
+    tl_run_desc desc;
+    tl_run *run;
+    tl_plan plan;
+    float value, expected;
+    int32_t ids[NET_ROWS], id, i, states = 0, compares;
+    (void)state;
+    NEED_DEVICE();
+    make_net();
+    expected = run_net(1, NULL);
+    memset(&asked, 0, sizeof asked);
+    memset(&desc, 0, sizeof desc);
+    memset(nodes, 0, sizeof nodes);
+    memset(kernels, 0, sizeof kernels);
+    asked.graph = &n.graph;
+    asked.op = "adamw";
+    asked.moment_count = 2;
+    ok(tl_apply_optimizer(&g.device.env, &asked, &owned));
+    for (id = 0; id < owned.node_count; id++) {
+        const net_row *row = &net_rows[owned.nodes[id].origin];
+        nodes[id] = n.nodes[owned.nodes[id].origin];
+        nodes[id].weight.offset = 0;
+        nodes[id].bias.offset = part_floats(row->weights) * sizeof(float);
+        nodes[id].decays[0] = 1;
+        states += owned.nodes[id].state != TL_STATE_NONE;
+    }
+    ok(tl_plan_keep_all(&g.device.env, &owned, 0, &plan));
+    n.net.nodes = nodes;
+    n.net.owns_weights = 1;
+    n.net.adamw.rate = 0.01f;
+    n.net.adamw.beta1 = 0.9f;
+    n.net.adamw.beta2 = 0.98f;
+    n.net.adamw.epsilon = 1e-8f;
+    n.net.adamw.weight_decay = 0.1f;
+    n.net.step = 1;
+    vk_nn_set_kernels(kernels, &n.net);
+    kernels[VK_NN_OP_COUNT].op = "adamw";
+    kernels[VK_NN_OP_COUNT].backward = vk_nn_run_adamw_update;
+    kernels[VK_NN_OP_COUNT].user = &n.net;
+    desc.graph = &owned;
+    desc.backend = &g.device.backend;
+    desc.kernels = kernels;
+    desc.kernel_count = VK_NN_OP_COUNT + 1;
+    desc.plan = &plan;
+    desc.seed = 3;
+    ok(tl_init_run(&g.device.env, &desc, &run));
+    for (id = 0; id < owned.node_count; id++) {
+        tl_tensor tensor = { 0, 0 };
+        tensor.node = id;
+        if (owned.nodes[id].state || owned.nodes[id].origin > 1) continue;
+        for (i = 0; i < NET_ROWS; i++)
+            ids[i] = (int32_t)(nn_hash(9 - (uint64_t)owned.nodes[id].origin, (uint64_t)i) % NET_V);
+        ok(tl_write_tensor(run, tensor, ids, sizeof ids));
+    }
+    for (compares = 0; compares < 2; compares++) {
+        int32_t k = 0;
+        for (id = 0; id < owned.node_count; id++) {     // states come in the order of the nodes whose weights they are
+            const net_row *row = &net_rows[owned.nodes[id].origin];
+            uint64_t bytes = owned.outputs[owned.nodes[id].first_output].bytes;
+            if (!owned.nodes[id].state) continue;
+            move_part(run, id, 0, bytes, k++, compares);
+            if (row->biases) move_part(run, id, nodes[id].bias.offset, bytes, k++, compares);
+        }
+        assert_int_equal(k, n.count);
+        if (!compares) ok(tl_run_plan(run));
+    }
+    while (!owned.nodes[loss.node].keep) loss.node++;
+    ok(tl_read_tensor(run, loss, &value, sizeof value));
+    assert_memory_equal(&value, &expected, sizeof value);
+    assert_true(states > 3);
+    tl_free_run(run);
+    tl_free_plan(&g.device.env, &plan);
+    tl_free_graph(&g.device.env, &owned);
+    free_net();
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_equals_that_of_the_host),
+        cmocka_unit_test(a_network_that_owns_its_weights_updates_them),
         cmocka_unit_test(embed_equals_that_of_the_host),
         cmocka_unit_test(norm_equals_that_of_the_host),
         cmocka_unit_test(attention_equals_that_of_the_host),
