@@ -703,7 +703,12 @@ extern "C" {
 // the update, and backwards in reverse listing order place the updates: a state above its first reader is
 // updated as soon as its gradient is complete, states above all other nodes are updated when every gradient
 // is. Where several passes add to a gradient before one updates (micro-batches), the state holds it: it is an
-// output of the node, behind the moments.
+// output of the node, behind the moments. Where one gradient sets the peak it need never be there whole: its
+// state is trained in pieces (TL_STATE_PIECES, tl_apply_pieces). The backward of its one reader makes some rows
+// of the gradient in its scratch, has these rows updated, and goes on with the next:
+//
+//     state 1 w adamw w=400 m=400,400 wrows=10 piece=4      B 2: all but the gradient of 1.0, then for the
+//     node  2 y matmul .. bwork=160 in=0,1                  rows 0 to 3, 4 to 7, 8 and 9: gradient, update
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -742,7 +747,8 @@ typedef struct tl_device {
     X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
     X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
     X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader writes them") \
-    X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout")
+    X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout") \
+    X(TL_STATE_PIECES,    "pieces",  "trained in pieces of rows, within the backward of its one reader")
 
 typedef enum tl_state { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state;
 
@@ -777,6 +783,7 @@ typedef struct tl_node_desc {
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
+    int32_t  rows, piece_rows;      // as in tl_state_desc
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -791,6 +798,9 @@ typedef struct tl_state_desc {
     uint64_t        update_work_bytes;  // scratch during the update
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
+    int32_t         rows;           // of the weight and of each moment: tl_apply_pieces may train it by rows of
+                                    // these; 0 = as a whole alone
+    int32_t         piece_rows;     // of TL_STATE_PIECES: rows of a piece
 } tl_state_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -811,6 +821,7 @@ typedef struct tl_node {
     uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
+    int32_t  rows, piece_rows;      // as in tl_state_desc
 } tl_node;
 
 typedef struct tl_node_input {
@@ -885,6 +896,10 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
 // state holds is cleared by the run, before the first pass that adds to it.
 //
+// A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
+// costs of the updates in its bwd_cost, and in bwork_bytes room for a piece of the gradient with the scratch of
+// both kernels behind it.
+//
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node
 //
@@ -899,8 +914,31 @@ TLDEF void tl_let_inputs_die(tl_graph *graph);
 // one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other
 // indices.
 //
-// Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
+// Errors:  those of tl_check_graph; TL_ERROR_UNSUPPORTED: a state is trained in pieces; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_OVERFLOW. On error the graph is as it was.
 TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
+
+typedef struct tl_pieces_desc {
+    const tl_graph *graph;          // not NULL
+    uint64_t        piece_bytes;    // most of a gradient at a time, but at least one row
+    uint64_t        alignment_bytes;  // pieces of weight and moments begin at multiples of it; 0 = 1, else a
+                                      // power of two
+    uint64_t        call_cost;      // of each further call of a kernel
+} tl_pieces_desc;
+
+// Make a graph in which no gradient of more than piece_bytes is there whole, where that can be: each larger
+// trained state with rows whose weight is read once, by a node of the caller with a backward that takes no
+// blocks, becomes one of TL_STATE_PIECES. Its reader takes over the costs of the update, those of the further
+// calls, and a piece of the gradient in its bwork_bytes. Weights and moments get the same bits as without, if
+// the kernel of the reader makes the rows of a gradient independently of each other. Nodes, names and tensors
+// stay as they are.
+//
+//   graph   overwritten; release with tl_free_graph
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: costs; TL_ERROR_NO_MEMORY. *graph
+//          is empty then.
+// Cost:    O(nodes + inputs), and that of tl_check_graph.
+TLDEF tl_result tl_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_graph *graph);
 #endif
 
 // id, name, where the states stand
@@ -6968,7 +7006,8 @@ static size_t tli_finish(tli_writer *w) {
     X(ADD_STATE, "tl_add_state") \
     X(HOLD_GRADIENTS, "tl_hold_gradients") \
     X(SKIP_UPDATES, "tl_skip_updates") \
-    X(APPLY_OPTIMIZER, "tl_apply_optimizer")
+    X(APPLY_OPTIMIZER, "tl_apply_optimizer") \
+    X(APPLY_PIECES, "tl_apply_pieces")
 
 // -- errors: rules --
 //
@@ -7241,13 +7280,27 @@ static size_t tli_finish(tli_writer *w) {
     X(STATE_IS_FIXED_AND_NO_RESULT, \
       "saved, keep, fixed: a state saves nothing, is no result, and is fixed", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
-    X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen and stat", "line") \
+    X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen, stat and piece", "line") \
     X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
       "hold: the gradient has the bytes of the weight", "node, line") \
     X(UPDATES_THERE_IS_NO_SUCH_PLACE, "updates: there is no such place", "") \
     X(MOMENT_COUNT_MUST_BE_0_TO_16, "moment_count: must be 0 to 16", "") \
     X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
-    X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "")
+    X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
+    X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
+    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: a state that is not trained has none, and none is negative", \
+      "node, line") \
+    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide the bytes of the weight and of each moment", \
+      "node, line") \
+    X(PIECE_IS_1_TO_WROWS, "piece: a state in pieces has 1 to wrows rows in one, all others none", \
+      "node, line") \
+    X(PIECES_HAVE_ONE_READER, "in: a state that is trained in pieces is read once", "node, line") \
+    X(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS, \
+      "in: reads a state that is trained in pieces: it must have a backward, and take no blocks", \
+      "node, line") \
+    X(PIECES_NEED_BWORK, "bwork: must hold a piece of the gradient of a state that it reads", "node, line") \
+    X(PIECES_HOLD_NO_GRADIENT, "%s: its gradient is made in pieces, and cannot be held", "node") \
+    X(PIECE_ALIGNMENT_MUST_BE_POWER, "alignment_bytes: must be 0 or a power of two", "")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -8186,7 +8239,10 @@ static size_t tli_finish(tli_writer *w) {
       "node") \
     X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
       "ops: op %s: %s is not of a state, which has bytes, moments and an update (backward)", "op") \
-    X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op")
+    X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
+    X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
+    X(RUN_PIECES_ARE_NOT_ALIGNED, \
+      "graph: %s: a piece does not begin at a multiple of the backend's alignment (tl_pieces_desc)", "node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -10824,6 +10880,29 @@ static int tli_has_update(const tl_node *node) {
 
 static int tli_is_held(const tl_node *node) { return node->state == TL_STATE_HELD; }
 
+// Whether a state is trained within the backward of its reader, and whether a step changes it at all.
+static int tli_is_in_pieces(const tl_node *node) { return node->state == TL_STATE_PIECES; }
+static int tli_learns(const tl_node *node) { return tli_has_update(node) || tli_is_in_pieces(node); }
+
+// The state that input k of a node reads, if it is trained in pieces; NULL if not.
+static const tl_node *tli_find_pieces(const tl_graph *graph, const tl_node *node, int32_t k) {
+    const tl_node *maker = &graph->nodes[graph->outputs[graph->inputs[node->first_input + k].tensor].node];
+    return tli_is_in_pieces(maker) ? maker : NULL;
+}
+
+static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
+    int32_t k = 0;
+    while (k < node->input_count && !tli_find_pieces(graph, node, k)) k++;
+    return k < node->input_count;
+}
+
+#define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
+
+// The bytes of a piece of the gradient of a state's weight.
+static uint64_t tli_find_piece_bytes(const tl_graph *graph, const tl_node *state) {
+    return graph->outputs[state->first_output].bytes / (uint64_t)state->rows * (uint64_t)state->piece_rows;
+}
+
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight,
 // not of its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
@@ -10986,7 +11065,7 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (tli_same_text(tl_name_op(graph, id), "input")) return TLI_RULE(STATE_OP_MUST_NOT_BE_INPUT);
         if (node->has_grad != tli_has_update(node))
             return TLI_RULE(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED);
-        if (node->output_count > 1 && !tli_has_update(node))
+        if (node->output_count > 1 && !tli_learns(node))
             return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
         if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
         if (tli_is_held(node) && (node->output_count < 2 || graph->outputs[node->first_output].bytes !=
@@ -10997,6 +11076,39 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->saved_bytes) return TLI_RULE(SAVED_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->bwork_bytes) return TLI_RULE(BWORK_MUST_BE_0_WHERE_THERE_IS_NO);
+    }
+    return TLI_NO_RULE;
+}
+
+// The rules of rows and pieces of a state.
+static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    if (node->rows < 0 || (node->rows && !tli_learns(node))) return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (tli_is_in_pieces(node) ? node->piece_rows < 1 || node->piece_rows > node->rows : node->piece_rows != 0)
+        return TLI_RULE(PIECE_IS_1_TO_WROWS);
+    for (k = node->first_output; k < node->first_output + node->output_count && node->rows; k++)
+        if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
+    return TLI_NO_RULE;
+}
+
+// How often the inputs of the nodes 0 to `last` read a tensor.
+static int32_t tli_count_uses_above(const tl_graph *graph, int32_t tensor, int32_t last) {
+    int32_t end = graph->nodes[last].first_input + graph->nodes[last].input_count, count = 0, i;
+    for (i = 0; i < end; i++) count += graph->inputs[i].tensor == tensor;
+    return count;
+}
+
+// The rules of the reader of a state that is trained in pieces.
+static tli_rule tli_check_reader(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node *state = tli_find_pieces(graph, node, k);
+        if (!state) continue;
+        if (tli_count_uses_above(graph, state->first_output, id) > 1) return TLI_RULE(PIECES_HAVE_ONE_READER);
+        if (!node->has_grad || node->takes_blocks) return TLI_RULE(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS);
+        if (node->bwork_bytes < tli_find_piece_bytes(graph, state)) return TLI_RULE(PIECES_NEED_BWORK);
     }
     return TLI_NO_RULE;
 }
@@ -11065,6 +11177,8 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
     if (!rule) rule = tli_check_blocks(graph, id);
+    if (!rule) rule = tli_check_pieces(graph, id);
+    if (!rule) rule = tli_check_reader(graph, id);
     if (!rule) rule = tli_check_dynamic_node(graph, id);
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
@@ -11396,6 +11510,8 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->once = node->once;
     desc->dies = tli_dies(node);
     desc->state = (tl_state)node->state;
+    desc->rows = node->rows;
+    desc->piece_rows = node->piece_rows;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -11444,6 +11560,8 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
                         : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
+    node->rows = desc->rows;
+    node->piece_rows = desc->piece_rows;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
         output->node = id;
@@ -11731,6 +11849,8 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
+    tli_put_attribute(w, " piece=", (uint64_t)node->piece_rows);
     tli_put_place(w, graph, id);
     if (node->state == TL_STATE_HELD) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
@@ -11786,8 +11906,8 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
-    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
-    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
+    TLI_TLG_WROWS, TLI_TLG_PIECE, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS,
+    TLI_TLG_FIXED, TLI_TLG_FROZEN, TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
 };
 
 enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
@@ -11802,6 +11922,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
     { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
+    { "wrows", TLI_OF_STATE }, { "piece", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
     { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
@@ -11972,10 +12093,18 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
 static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
     int held = t->values[TLI_TLG_HOLD].text != NULL;
-    if (frozen + statistic + held > 1)
-        return tli_fail_key(t, held ? TLI_TLG_HOLD : TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    int pieces = t->values[TLI_TLG_PIECE].text != NULL;
+    int32_t k;
+    if (frozen + statistic + held + pieces > 1)
+        return tli_fail_key(t, pieces ? TLI_TLG_PIECE : held ? TLI_TLG_HOLD : TLI_TLG_STAT,
+                            TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
+        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
+        if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
+    }
     desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : held ? TL_STATE_HELD
-                                                                                   : TL_STATE_TRAINED;
+                  : pieces ? TL_STATE_PIECES : TL_STATE_TRAINED;
     desc->fixed = 1;
     return TL_OK;
 }
@@ -12188,8 +12317,9 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
 
 // -- states: weights that the graph owns --
 //
-// A state is added as a node. Two changes of whole graphs: one whose states hold their gradients, for passes
-// that are repeated, and one whose weights became states, or whose updates stand elsewhere:
+// A state is added as a node. Three changes of whole graphs: one whose states hold their gradients, for
+// passes that are repeated, one whose large gradients are made in pieces, and one whose weights became states,
+// or whose updates stand elsewhere:
 //
 //     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
 //                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
@@ -12210,6 +12340,8 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
+    node.rows = desc->rows;
+    node.piece_rows = desc->piece_rows;
     node.fixed = 1;
     return node;
 }
@@ -12288,6 +12420,13 @@ static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_
     if (!graph->view_count) { tli_release(env, views); graph->views = NULL; }
 }
 
+static tl_result tli_refuse_held_pieces(tl_env *env, const tl_graph *graph, int32_t id) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_UNSUPPORTED, TLI_IN(HOLD_GRADIENTS),
+                                     TLI_RULE(PIECES_HOLD_NO_GRADIENT), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     int32_t id, more = 0;
     tl_node *nodes;
@@ -12297,9 +12436,11 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tl_result result;
     TL_ASSERT(graph);
     result = tl_check_graph(env, graph);
-    if (result) return result;
-    for (id = 0; id < graph->node_count; id++)
+    for (id = 0; id < graph->node_count && !result; id++) {
         more += graph->nodes[id].state == TL_STATE_TRAINED;
+        if (tli_is_in_pieces(&graph->nodes[id])) result = tli_refuse_held_pieces(env, graph, id);
+    }
+    if (result) return result;
     if (more > INT32_MAX - graph->tensor_count)
         return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS),
                         TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
@@ -12318,6 +12459,117 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tli_release(env, outputs);
     tli_release(env, views);
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+}
+
+// -- states: gradients in pieces --
+
+// A copy of an array of which the graph has `count` entries; NULL = no memory. Release with tli_release.
+static void *tli_copy_array(tl_env *env, const void *from, int32_t count, size_t size) {
+    void *to = tli_alloc_array(env, (uint64_t)count + 1, size);
+    if (to && count) tli_copy(to, from, (size_t)count * size);
+    return to;
+}
+
+// Copy a graph; 0 = no memory, and *to is empty.
+static int tli_copy_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
+    *to = *from;
+    to->nodes = (const tl_node *)tli_copy_array(env, from->nodes, from->node_count, sizeof *from->nodes);
+    to->inputs = (const tl_node_input *)tli_copy_array(env, from->inputs, from->input_count,
+                                                       sizeof *from->inputs);
+    to->outputs = (const tl_node_output *)tli_copy_array(env, from->outputs, from->tensor_count,
+                                                         sizeof *from->outputs);
+    to->views = (const tl_view *)tli_copy_array(env, from->views, from->view_count, sizeof *from->views);
+    to->text = (const char *)tli_copy_array(env, from->text, (int32_t)from->text_bytes, 1);
+    to->node_capacity = from->node_count + 1;
+    to->input_capacity = from->input_count + 1;
+    to->tensor_capacity = from->tensor_count + 1;
+    to->view_capacity = from->view_count + 1;
+    to->text_capacity = from->text_bytes + 1;
+    if (to->nodes && to->inputs && to->outputs && to->views && to->text) return 1;
+    tl_free_graph(env, to);
+    return 0;
+}
+
+// The rows of a piece of a state: as many as piece_bytes hold, in units that keep every piece aligned. 0 = the
+// state stays whole.
+static int32_t tli_find_piece_rows(const tl_pieces_desc *desc, const tl_graph *graph, const tl_node *state) {
+    uint64_t rows = (uint64_t)state->rows, bytes = graph->outputs[state->first_output].bytes;
+    uint64_t unit = 1, alignment = desc->alignment_bytes, count;
+    int32_t k;
+    if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows) return 0;
+    for (k = state->first_output; k < state->first_output + state->output_count; k++)
+        while (alignment > 1 && unit < rows && graph->outputs[k].bytes / rows * unit % alignment) unit *= 2;
+    count = desc->piece_bytes / (bytes / rows) / unit * unit;
+    if (count < unit) count = unit;
+    return count < rows ? (int32_t)count : 0;
+}
+
+// The only reader of a state's weight, if it can train the state in pieces; -1 = none.
+static int32_t tli_find_piece_reader(const tl_graph *graph, int32_t state) {
+    int32_t id, i, found = -1;
+    for (id = state + 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            if (graph->inputs[i].tensor != graph->nodes[state].first_output) continue;
+            if (found >= 0 || !node->has_grad || node->takes_blocks || node->origin < 0) return -1;
+            found = id;
+        }
+    }
+    return found;
+}
+
+// Train a state in pieces: costs and scratch go to its reader. kernel_bytes: what the reader's kernel has of
+// that. 0 = the cost does not fit.
+static int tli_train_in_pieces(const tl_pieces_desc *desc, tl_node *state, tl_node *reader,
+                               uint64_t kernel_bytes, uint64_t piece_bytes) {
+    uint64_t pieces = (uint64_t)(state->rows / state->piece_rows + (state->rows % state->piece_rows != 0));
+    uint64_t alignment = tli_larger_u64(TLI_PIECE_ALIGNMENT, desc->alignment_bytes), calls, scratch;
+    if (!tli_mul_u64(2 * pieces - 1, desc->call_cost, &calls) ||
+        !tli_add_u64(reader->bwd_cost, calls, &reader->bwd_cost) ||
+        !tli_add_u64(reader->bwd_cost, state->bwd_cost, &reader->bwd_cost)) return 0;
+    scratch = tli_larger_u64(kernel_bytes, state->bwork_bytes);
+    scratch += (alignment - scratch % alignment) % alignment;
+    reader->bwork_bytes = tli_larger_u64(reader->bwork_bytes, scratch + piece_bytes);
+    state->state = TL_STATE_PIECES;
+    state->has_grad = 0;
+    state->bwd_cost = state->bwork_bytes = 0;
+    return 1;
+}
+
+static tl_result tli_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_graph *graph) {
+    tl_node *nodes = (tl_node *)graph->nodes;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        tl_node *state = &nodes[id];
+        int32_t reader, rows = tli_find_piece_rows(desc, graph, state);
+        if (!rows) continue;
+        reader = tli_find_piece_reader(graph, id);
+        if (reader < 0) continue;
+        state->piece_rows = rows;
+        if (!tli_train_in_pieces(desc, state, &nodes[reader], desc->graph->nodes[reader].bwork_bytes,
+                                 tli_find_piece_bytes(graph, state)))
+            return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_PIECES),
+                            TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
+        for (k = state->first_output; k < state->first_output + state->output_count; k++)
+            ((tl_node_output *)graph->outputs)[k].needed = 0;
+    }
+    return tl_check_graph(env, graph);
+}
+
+TLI_IMPL tl_result tl_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_graph *graph) {
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && graph);
+    tl_init_graph(graph);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_PIECES),
+                        TLI_RULE(PIECE_ALIGNMENT_MUST_BE_POWER));
+    result = tl_check_graph(env, desc->graph);
+    if (result) return result;
+    if (!tli_copy_graph(env, desc->graph, graph))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(APPLY_PIECES), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    result = tli_apply_pieces(env, desc, graph);
+    if (result) tl_free_graph(env, graph);
+    return result;
 }
 
 TLI_IMPL void tl_let_inputs_die(tl_graph *graph) {
@@ -19222,8 +19474,11 @@ static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
     if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
     TLI_INVARIANT(!sim->inference && node->has_grad);
     sim->nodes[id].has_saved = 0;
-    for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
+    for (i = 0; i < node->input_count; i++) {
+        int32_t maker = graph->outputs[graph->inputs[node->first_input + i].tensor].node;
+        sim->nodes[maker].waits_for--;
+        if (tli_find_pieces(graph, node, i)) sim->nodes[maker].done = 1;     // updated, too
+    }
 }
 
 // End the call of a node that was begun.
@@ -19943,7 +20198,7 @@ static tl_result tli_check_held(tl_env *env, tli_function function, const tl_sim
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
         tli_sentence s;
-        if (node->state != TL_STATE_TRAINED) continue;
+        if (!tli_learns(node) || tli_is_held(node)) continue;
         s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT),
                             0, (uint64_t)id);
         tli_put_text(&s, tl_name_node(desc->graph, id));
@@ -22570,6 +22825,10 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     tli_send_list(s, more, 5);
     tli_send(s, ", ");
     tli_send_constant(s, node->swork_bytes);
+    tli_send(s, ", ");
+    tli_send_i32(s, node->rows);
+    tli_send(s, ", ");
+    tli_send_i32(s, node->piece_rows);
     tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line
@@ -25655,7 +25914,9 @@ static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     if (item >= 0 && node->saved_bytes) call->saved = tli_set_of(item);
     if (item >= 0 && !node->saved_bytes) call->made = tli_set_join(call->made, tli_set_of(item));
     call->saved_bytes = node->saved_bytes;
-    if (node->has_grad && !x->inference) call->turn = --*position;
+    if (!node->has_grad || x->inference) return;
+    call->turn = --*position;
+    if (tli_reads_pieces(graph, node) && call->turn < call->latest) call->latest = call->turn;
 }
 
 static void tli_exact_read_calls(tli_exact *x) {
@@ -29031,14 +29292,16 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
 }
 
 // Find settled_by[]. A result that depends on a state is made before the update of that state, which is the
-// last call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the
-// lowest state in the listing on which a node depends, whose update is the first.
+// last call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], of the
+// states and readers of states in pieces on which a node depends the lowest in the listing, whose update is the
+// first.
 static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        above[id] = tli_has_update(node) && !p->inference ? id : -1;
+        int updates = tli_has_update(node) || (node->has_grad && tli_reads_pieces(graph, node));
+        above[id] = updates && !p->inference ? id : -1;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
             if (above[maker] > above[id]) above[id] = above[maker];
@@ -29049,10 +29312,28 @@ static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     tli_zero(above, (size_t)graph->node_count * sizeof *above);
 }
 
-static void tli_search_touch_settled(tli_search_problem *p, int32_t state, int32_t *seen, int32_t *count) {
+// Whether the backward of a node updates states.
+static int tli_search_updates(const tli_search_problem *p, int32_t id) {
+    const tl_node *node = &p->graph->nodes[id];
+    return node->state || tli_reads_pieces(p->graph, node);
+}
+
+static void tli_search_touch_settled(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
     int32_t i;
-    for (i = p->graph->nodes[state].first_output; i < p->graph->tensor_count && p->any_settled; i++)
-        if (p->settled_by[i] == 2 * state + 1) tli_search_touch_item(p, count, seen, 2 * state + 1, i, 1);
+    if (!p->any_settled || !tli_search_updates(p, id)) return;
+    for (i = p->graph->nodes[id].first_output; i < p->graph->tensor_count; i++)
+        if (p->settled_by[i] == 2 * id + 1) tli_search_touch_item(p, count, seen, 2 * id + 1, i, 1);
+}
+
+// The bytes of the results that the backward of a node settles.
+static int64_t tli_search_sum_settled(const tli_search_problem *p, int32_t id) {
+    const tl_graph *graph = p->graph;
+    int64_t bytes = 0;
+    int32_t i;
+    if (!p->any_settled || !tli_search_updates(p, id)) return 0;
+    for (i = graph->nodes[id].first_output; i < graph->tensor_count; i++)
+        if (p->settled_by[i] == 2 * id + 1) bytes += (int64_t)graph->outputs[i].bytes;
+    return bytes;
 }
 
 static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
@@ -29080,6 +29361,7 @@ static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *se
             tli_search_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < out_end; i++)
         if (graph->outputs[i].needed) tli_search_touch_item(p, count, seen, 2 * id + 1, i, 1);
+    tli_search_touch_settled(p, id, seen, count);
     if (node->saved_bytes) tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_saved_item(p, id), 1);
     tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_ran_item(p, id), 1);
 }
@@ -29104,8 +29386,7 @@ static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
         p->call_bytes[2 * id + 1] = live + (int64_t)node->bwork_bytes;
         for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= (int64_t)graph->outputs[i].bytes;
-        for (i = node->first_output; i < graph->tensor_count && node->state && p->any_settled; i++)
-            if (p->settled_by[i] == 2 * id + 1) live += (int64_t)graph->outputs[i].bytes;
+        live += tli_search_sum_settled(p, id);
         p->gradient_bytes[id] = live;
     }
 }
@@ -51148,7 +51429,7 @@ static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) 
 // Whether every trained state holds its gradient, so that several parts can add to it.
 static int tli_holds_gradients(const tl_graph *graph) {
     int32_t id = 0;
-    while (id < graph->node_count && graph->nodes[id].state != TL_STATE_TRAINED) id++;
+    while (id < graph->node_count && (!tli_learns(&graph->nodes[id]) || tli_is_held(&graph->nodes[id]))) id++;
     return id == graph->node_count;
 }
 
@@ -61959,6 +62240,7 @@ typedef struct tli_call {
     tli_held    scratch;
     uint64_t    first, count, total;  // elements: the call is for count from first on, of total
     int32_t     turn, turns; // of the calls for the same elements: one, or several of a fused node
+    int32_t     piece, pieces;  // of the calls of a step with states in pieces, else 0 and 1
     int32_t     member;      // of a fused node: which one is called, from 0
     int32_t     node;        // whose kernel is called, of the caller's graph; of the run's if it has no member
     tl_step_kind kind;       // of the call
@@ -62802,6 +63084,7 @@ static void tli_note_write(tl_run *run, const tl_range *range) {
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
+    if (run->at.call.pieces > 1) return run->at.call.piece + 1 < run->at.call.pieces;
     if (tli_has_turns(run) && run->at.call.turn + 1 < run->at.call.turns) return 1;
     return run->at.call.total - run->at.call.first > run->at.call.count;
 }
@@ -66997,6 +67280,7 @@ typedef struct tli_call {
     tl_size      first, count, total;
     int32_t      operand_count, outputs_ready, depends_on, polled;
     int32_t      node;
+    int32_t      piece, pieces;
     tl_step_kind kind;
     uint8_t      replays, is_asked;
 } tli_call;
@@ -67074,8 +67358,9 @@ static tl_precision tli_precision_of(const tl_run *run) { (void)run; return TL_P
 static int tli_has_flights(const tl_run *run) { (void)run; return 0; }
 static int tli_is_by_hand(const tl_run *run) { (void)run; return 0; }
 static int tli_is_host_visible(const tl_run *run) { (void)run; return 1; }
-static int tli_has_more_ranges(const tl_run *run) { (void)run; return 0; }
+static int tli_has_more_ranges(const tl_run *run) { return run->at.call.piece + 1 < run->at.call.pieces; }
 static int32_t tli_count_members(const tl_run *run, int32_t id) { (void)run; (void)id; return 1; }
+static int32_t tli_find_member(const tl_run *run, int32_t id, int32_t at) { (void)run; (void)at; return id; }
 static tl_kernel *tli_own_kernel(tl_run *run) { return &run->user_kernel; }
 static void tli_choose_step(tl_run *run, int32_t index) { (void)run; (void)index; }
 static void tli_note_write(tl_run *run, const tl_range *range) { (void)run; (void)range; }
@@ -67338,21 +67623,22 @@ static void tli_name_elements(const tl_run *run, tl_kernel_call *out) {
     out->count = call->count;
     out->total = call->total;
 #ifndef TL_ONLY_TABLES
+    if (call->piece) return;    // rows
     if (!tli_ends_incomplete(run, run->graph->nodes[run->at.last.node].first_output)) return;
     out->total--;
     if (out->count > out->total - out->first) out->count = out->total - out->first;
 #endif
 }
 
-// Fill in the kernel call. Operands lie in the order of tl_kernel_call: inputs, outputs, gradients of outputs
-// and of inputs, saved, scratch.
-static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
+// Fill in the kernel call. called: the node of the run's graph whose kernel it is, unless it is fused. Operands
+// lie in the order of tl_kernel_call: inputs, outputs, gradients of outputs and of inputs, saved, scratch.
+static void tli_describe_call(tl_run *run, int32_t called, tl_kernel_call *out) {
     tli_call *call = &run->at.call;
     const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
     const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->at.last.node]);
+    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[called]);
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
@@ -67537,9 +67823,8 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its
-// outputs.
-static void tli_describe_backward(tl_run *run) {
+// What a backward reads: of inputs and outputs only those that its `needs` name. An update writes its outputs.
+static void tli_describe_needed(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];
     tl_range none, room;
@@ -67555,6 +67840,15 @@ static void tli_describe_backward(tl_run *run) {
                         node->state != TL_STATE_NONE);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
+}
+
+// The operands of a backward.
+static void tli_describe_backward(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[run->at.last.node];
+    tl_range room;
+    int32_t i;
+    tli_describe_needed(run);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);
@@ -68029,11 +68323,26 @@ static int tli_is_last_pass(const tl_run *run) {
 #ifndef TL_ONLY_TABLES
 static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
 
+// Whether every piece of a state begins at a multiple of the backend's alignment.
+static int tli_fits_pieces(const tl_run *run, int32_t id) {
+    const tl_graph *graph = run->graph;
+    const tl_node *state = &graph->nodes[id];
+    uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
+    int32_t k;
+    for (k = state->first_output; k < state->first_output + state->output_count; k++)
+        if (state->piece_rows < state->rows && graph->outputs[k].bytes / (uint64_t)state->rows *
+                                                   (uint64_t)state->piece_rows % alignment) return 0;
+    return 1;
+}
+
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
-static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
+static tli_rule tli_find_state_rule(const tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
     if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
+    if (tli_is_in_pieces(node) && run->in_flight > 1) return TLI_RULE(IN_FLIGHT_PIECES);
+    if (tli_is_in_pieces(node) && !tli_fits_pieces(run, id)) return TLI_RULE(RUN_PIECES_ARE_NOT_ALIGNED);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
 #endif
@@ -68047,7 +68356,7 @@ static int tli_are_states_written(const tl_run *run) {
     for (i = 0; i < run->graph->tensor_count; i++) {
         const tl_node_output *output = &run->graph->outputs[i];
         const tl_node *node = &run->graph->nodes[output->node];
-        if (tli_has_update(node) && output->output < node->output_count - tli_is_held(node) &&
+        if (tli_learns(node) && output->output < node->output_count - tli_is_held(node) &&
             !run->tensors[i].is_written)
             return 0;
     }
@@ -68065,14 +68374,14 @@ static tl_result tli_check_states(tl_run *run) {
     tli_zero(&run->updates, sizeof run->updates);
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        tli_rule why = tli_learns(node) ? tli_find_state_rule(run, id) : TLI_NO_RULE;
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);
             tli_put_text(&s, tl_name_node(run->graph, id));
             return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
         }
-        run->updates.state_count += tli_has_update(node);
+        run->updates.state_count += tli_learns(node);
         run->updates.held_count += tli_is_held(node);
     }
     return TL_OK;
@@ -68133,14 +68442,191 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
+// -- the executor: states in pieces --
+//
+// The backward of a node that reads a state in pieces is several calls of two kernels. Its own makes all other
+// gradients first. Then come the states in the order of its inputs, and of each the rows, piece by piece: its
+// kernel adds to a piece that was cleared, and the kernel of the state updates the same rows from it:
+//
+//     calls      B v: dx   B v: dw 0..3   B w: 0..3   B v: dw 4..7   B w: 4..7   B v: dw 8, 9   B w: 8, 9
+//     scratch    |      of both kernels      | piece of dw |
+//
+// The piece stands at the end of the scratch, at a multiple of TLI_PIECE_ALIGNMENT and of the backend's
+// alignment.
+
+// A call of a step: which rows of which state.
+typedef struct tli_state_piece {
+    int32_t input;         // of the node: the weight
+    int32_t state;         // its node
+    int32_t first, count;  // rows
+    int     is_update;     // 1 = the kernel of the state is called, 0 = that of the node
+} tli_state_piece;
+
+static int32_t tli_count_state_pieces(const tl_node *state) {
+    return state->rows / state->piece_rows + (state->rows % state->piece_rows != 0);
+}
+
+// How many calls a step has: 1 + 2 for each piece.
+static int32_t tli_count_piece_calls(const tl_run *run) {
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    int32_t count = 1, k;
+    for (k = 0; k < node->input_count && run->at.last.kind == TL_STEP_BACKWARD; k++) {
+        const tl_node *state = tli_find_pieces(run->graph, node, k);
+        if (state) count += 2 * tli_count_state_pieces(state);
+    }
+    return count;
+}
+
+// What the call at hand is for; not the first of the step.
+static tli_state_piece tli_find_state_piece(const tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[run->at.last.node], *state = NULL;
+    int32_t at = run->at.call.piece - 1;
+    tli_state_piece piece;
+    tli_zero(&piece, sizeof piece);
+    for (;; piece.input++) {
+        state = tli_find_pieces(graph, node, piece.input);
+        if (state && at < 2 * tli_count_state_pieces(state)) break;
+        if (state) at -= 2 * tli_count_state_pieces(state);
+    }
+    piece.state = graph->outputs[graph->inputs[node->first_input + piece.input].tensor].node;
+    piece.first = at / 2 * state->piece_rows;
+    piece.count = state->rows - piece.first < state->piece_rows ? state->rows - piece.first : state->piece_rows;
+    piece.is_update = at % 2;
+    return piece;
+}
+
+// The node of the run's graph whose kernel the call at hand calls.
+static int32_t tli_find_called(const tl_run *run) {
+    tli_state_piece piece;
+    if (!run->at.call.piece) return run->at.last.node;
+    piece = tli_find_state_piece(run);
+    return piece.is_update ? piece.state : run->at.last.node;
+}
+
+// Go on with the next call of the step.
+static void tli_take_piece(tl_run *run) {
+    tli_call *call = &run->at.call;
+    tli_state_piece piece;
+    call->piece++;
+    piece = tli_find_state_piece(run);
+    call->first = (tl_size)piece.first;
+    call->count = (tl_size)piece.count;
+    call->total = (tl_size)run->graph->nodes[piece.state].rows;
+    call->node = tli_find_member(run, piece.is_update ? piece.state : run->at.last.node, 0);
+}
+
+// How many states a step updates.
+static int32_t tli_count_updates(const tl_run *run, const tl_step *step) {
+    const tl_node *node = &run->graph->nodes[step->node];
+    int32_t count = tli_is_update(run, step), k;
+    for (k = 0; k < node->input_count && step->kind == TL_STEP_BACKWARD; k++)
+        count += tli_find_pieces(run->graph, node, k) != NULL;
+    return count;
+}
+
+static int tli_calls_update(const tl_run *run) {
+    return tli_is_update(run, &run->at.last) || (run->at.call.piece && run->at.call.piece % 2 == 0);
+}
+
+// The rows of a piece in a tensor of its state.
+static tl_range tli_piece_of(const tl_run *run, const tli_state_piece *piece, int32_t tensor, tl_range whole) {
+    tl_size row = (tl_size)(run->graph->outputs[tensor].bytes / (uint64_t)run->graph->nodes[piece->state].rows);
+    whole.offset += (tl_size)piece->first * row;
+    whole.bytes = (tl_size)piece->count * row;
+    return whole;
+}
+
+#ifdef TL_ONLY_TABLES
+static tl_size tli_find_piece_alignment(const tl_run *run) { (void)run; return TLI_PIECE_ALIGNMENT; }
+#else
+static tl_size tli_find_piece_alignment(const tl_run *run) {
+    return tli_larger_u64(TLI_PIECE_ALIGNMENT, run->limits.alignment_bytes);
+}
+#endif
+
+// Where the piece of the gradient lies, and in *work what is left of the scratch for the kernels.
+static tl_range tli_find_piece_range(const tl_run *run, const tli_state_piece *piece, tl_range *work) {
+    const tl_node *state = &run->graph->nodes[piece->state];
+    tl_size alignment = tli_find_piece_alignment(run);
+    tl_range room, range;
+    *work = *tli_held_range(run, &run->at.call.scratch, &room);
+    range = *work;
+    work->bytes -= (tl_size)tli_find_piece_bytes(run->graph, state);
+    work->bytes -= work->bytes % alignment;
+    range.offset += work->bytes;
+    range.bytes = (tl_size)piece->count * (tl_size)(tli_find_piece_bytes(run->graph, state) /
+                                                     (uint64_t)state->piece_rows);
+    return range;
+}
+
+static void tli_describe_work(tl_run *run, const tl_range *work) {
+    tl_range none;
+    tli_zero(&none, sizeof none);
+    tli_call_operand(run, work->bytes ? work : &none, 1);
+}
+
+// The operands of the call that makes a piece: those of the backward, of its gradients the piece alone.
+static void tli_describe_gradient(tl_run *run, const tli_state_piece *piece, const tl_range *gradient) {
+    const tl_node *node = &run->graph->nodes[run->at.last.node];
+    tl_range none, room;
+    int32_t k;
+    tli_zero(&none, sizeof none);
+    tli_describe_needed(run);
+    for (k = 0; k < node->input_count; k++) tli_call_operand(run, k == piece->input ? gradient : &none, 1);
+    tli_call_operand(run, tli_saved_range(run, run->at.last.node, &room), 0);
+}
+
+// The operands of the call that updates a piece: its rows of the weight and the moments, and the gradient.
+static void tli_describe_update(tl_run *run, const tli_state_piece *piece, const tl_range *gradient) {
+    const tl_node *state = &run->graph->nodes[piece->state];
+    tl_range none, room;
+    int32_t k, end = state->first_output + state->output_count;
+    tli_zero(&none, sizeof none);
+    for (k = state->first_output; k < end; k++) {
+        tl_range rows = tli_piece_of(run, piece, k, *tli_tensor_range(run, k, &room));
+        tli_call_operand(run, &rows, 1);
+    }
+    for (k = state->first_output; k < end; k++)
+        tli_call_operand(run, k == state->first_output ? gradient : &none, 0);
+    tli_call_operand(run, &none, 0);
+}
+
+// Describe the operands of the call at hand, not the first of its step, and clear a gradient that it adds to.
+static tl_result tli_describe_piece(tl_run *run) {
+    tli_state_piece piece = tli_find_state_piece(run);
+    tl_range work, gradient = tli_find_piece_range(run, &piece, &work);
+    if (piece.is_update) tli_describe_update(run, &piece, &gradient);
+    else tli_describe_gradient(run, &piece, &gradient);
+    tli_describe_work(run, &work);
+    return piece.is_update ? TL_OK : tli_clear_range(run, &gradient);
+}
+
+#ifndef TL_ONLY_TABLES
+// The step writes weights and moments, whatever its first call does.
+static void tli_note_pieces(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[run->at.last.node];
+    tl_range room;
+    int32_t k, i;
+    for (k = 0; k < node->input_count && run->at.call.pieces > 1; k++) {
+        const tl_node *state = tli_find_pieces(graph, node, k);
+        for (i = 0; state && i < state->output_count; i++)
+            tli_note_write(run, tli_tensor_range(run, state->first_output + i, &room));
+    }
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
 // -- the executor: calls of kernels --
 //
 // From a compute step to the result of its kernel (order: the backend's, before the kernel may use the ranges):
 //
 //     claim -> describe -> what it depends on -> [ cut to a range -> order -> map -> yield -> kernel ]...
 //
-// What stands in brackets comes again for each range of elements and for each member of a fused node. The
-// random hook stands around all calls of a forward.
+// What stands in brackets comes again for each range of elements, for each member of a fused node and for each
+// piece of a state. The random hook stands around all calls of a forward.
 
 #ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
@@ -68240,15 +68726,27 @@ static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
 
 // Describe the call at hand and name its kernel.
 static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
-    tli_describe_call(run, &out->call);
+    tli_describe_call(run, tli_find_called(run), &out->call);
     out->is_compute = 1;
     out->kernel = tli_find_call_kernel(run, kernel);
+}
+
+// Describe the call at hand of a step with several.
+static tl_result tli_describe_piece_call(tl_run *run) {
+    tli_call *call = &run->at.call;
+    call->operand_count = 0;
+#ifndef TL_ONLY_TABLES
+    call->access_count = 0;
+#endif
+    if (call->piece) return tli_describe_piece(run);
+    tli_describe_backward(run);
+    return TL_OK;
 }
 
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
-    int32_t kernel = run->kernel_of[run->at.last.node];
+    int32_t kernel = run->kernel_of[tli_find_called(run)];
     run->at.computing = TLI_COMPUTING_YIELDED;
     run->at.call.polled = 0;
     run->at.call.is_asked = 0;
@@ -68259,15 +68757,16 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
         tli_describe_member(run);
         kernel = run->members.kernels[run->at.call.node];
         result = tli_clear_gradient_block(run);
-    } else if (run->at.call.count < run->at.call.total) {
+    } else if (!run->at.call.piece && run->at.call.count < run->at.call.total) {
         tli_cut_operands(run);
     }
 #endif
+    if (run->at.call.pieces > 1) result = tli_describe_piece_call(run);
     tli_name_call(run, kernel, out);
     run->report.kernel_count++;
-    if (tli_is_update(run, &run->at.last)) run->updates.has_begun = 1;
-#ifndef TL_ONLY_TABLES
+    if (tli_calls_update(run)) run->updates.has_begun = 1;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
+#ifndef TL_ONLY_TABLES
     result = (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
@@ -68278,21 +68777,29 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     return result;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
+// The call for the next elements of the step yielded last, of the next member of a fused node, or for the next
+// piece. It waits for what the first call waits for; where there is scratch, for the call before, too.
 #ifndef TL_ONLY_TABLES
-// The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
-// what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->at.call;
     tl_result result;
     run->store.enqueued = 1;    // the call before
     result = tli_enqueue_call(run);
     if (result) return result;
-    tli_take_turn(run);
+    if (call->pieces > 1) tli_take_piece(run);
+    else tli_take_turn(run);
     call->operand_count = call->access_count = 0;
-    if (!tli_has_turns(run)) tli_describe_operands(run);
+    if (!tli_has_turns(run) && call->pieces < 2) tli_describe_operands(run);
     out->step = run->at.last;
     out->index = run->at.event.index;
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->at.event.index : call->depends_on;
+    return tli_yield_call(run, out);
+}
+#else
+static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
+    tli_take_piece(run);
+    out->step = run->at.last;
+    out->index = out->depends_on = run->at.event.index;
     return tli_yield_call(run, out);
 }
 #endif
@@ -68316,7 +68823,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
     if (run->flights) run->at.event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->kernel_of[run->at.last.node] == TLI_CONVERSION) {
-        tli_describe_call(run, &out->call);
+        tli_describe_call(run, run->at.last.node, &out->call);
         run->at.computing = TLI_COMPUTING_DONE;
         return run->at.call.outputs_ready ? TL_OK : tli_convert(run, run->at.call.adds);
     }
@@ -68348,6 +68855,8 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     tli_start_turns(run, &cut);
+    run->at.call.piece = 0;
+    run->at.call.pieces = tli_count_piece_calls(run);
     run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
     tli_clear_reports(run);
@@ -68356,6 +68865,9 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     run->at.computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
     tli_describe_operands(run);
+#ifndef TL_ONLY_TABLES
+    tli_note_pieces(run);
+#endif
     if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     run->at.call.depends_on = out->depends_on;
     return result ? result : tli_go_on_compute(run, out);
@@ -69115,7 +69627,7 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->at.computing = TLI_COMPUTING_NOT;
-    run->updates.count += tli_is_update(run, &run->at.last) && !tli_skips_updates(run);
+    if (!tli_skips_updates(run)) run->updates.count += tli_count_updates(run, &run->at.last);
 #ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
 #endif
@@ -69231,7 +69743,11 @@ static tl_result tli_end_compute(tl_run *run) {
 
 // Close the step before and open the next one.
 static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_end_compute(run) : TL_OK;
+    tl_result result;
+#ifdef TL_ONLY_TABLES
+    if (run->at.computing && tli_has_more_ranges(run)) return tli_yield_next_range(run, out);
+#endif
+    result = run->at.computing == TLI_COMPUTING_DONE ? tli_end_compute(run) : TL_OK;
     return result ? result : tli_open_next_step(run, out, done);
 }
 
@@ -69322,6 +69838,7 @@ static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->at.event.index && step->call.first == run->at.call.first &&
+           (!run->at.call.piece || step->call.total == run->at.call.total) &&
            step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
            step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }
@@ -69862,7 +70379,7 @@ static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
         const char *op = tl_name_op(run->graph, id);
-        int trains = !run->inference && node->has_grad;
+        int trains = !run->inference && (node->has_grad || tli_is_in_pieces(node));
         if (node->is_input && !trains) continue;    // of a state there is an update
         if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
         run->kernel_of[id] = -1;
@@ -70514,16 +71031,21 @@ static uint64_t tli_count_hybrid(const tl_run *run) {
 // The most outputs of a node, and the most operands of a call.
 static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
     const tl_graph *graph = run->graph;
-    uint64_t inputs = 0;
-    int32_t id;
+    uint64_t inputs = 0, most = 0, updated;
+    int32_t id, k;
     *outputs = 0;
     for (id = 0; id < graph->node_count; id++) {
+        for (k = 0, updated = 0; k < graph->nodes[id].input_count; k++) {
+            const tl_node *state = tli_find_pieces(graph, &graph->nodes[id], k);
+            if (state) updated += (uint64_t)state->output_count;
+        }
+        most = tli_larger_u64(most, updated);
         inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
         *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
     }
     for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
         inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
-    return 2 * inputs + 2 * *outputs + 2;
+    return 2 * inputs + 2 * *outputs + 2 + most;
 }
 
 static uint64_t tli_count_call(const tl_run *run) {
@@ -70988,7 +71510,7 @@ static int tli_is_message(const tl_run *run, int32_t id) {
 
 // Whether the run updates a node, which is a state then.
 static int tli_updates_node(const tl_run *run, const tl_node *node) {
-    return !run->inference && tli_has_update(node);
+    return !run->inference && tli_learns(node);
 }
 
 static tl_result tli_find_kernels(tl_run *run) {
@@ -71006,7 +71528,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
         else run->kernel_of[id] = tli_find_kernel(run, graph, id);
         if (run->kernel_of[id] >= 0 && (node->is_input || run->kernels[run->kernel_of[id]].forward) &&
-            (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
+            (run->inference || !(node->has_grad || node->state) || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
         if (run->kernel_of[id] < 0 && tli_is_message(run, id)) {

@@ -27,7 +27,7 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
     brute b;
     brute_state *states = (brute_state *)calloc(1 << 17, sizeof *states);
     brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
-    int tried = 0;
+    int tried = 0, in_pieces = 0;
     (void)state;
     while (tried < scaled(1000)) {
         tl_graph graph;
@@ -36,6 +36,7 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
         int k;
         state_graph(&random, 6, 2, tried % 2 * 30, &graph);
         if (tried % 3 == 2) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
+        if (tried % 3 == 1) in_pieces += random_train_in_pieces(NULL, &random, &graph) > 0;
         if (brute_init(&b, &graph, 0) > 15) { tl_free_graph(NULL, &graph); continue; }
         b.states = states; b.capacity = 1 << 17;
         b.heap = heap; b.heap_capacity = 1 << 20;
@@ -76,6 +77,7 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
         tl_free_graph(NULL, &graph);
         tried++;
     }
+    assert_true(is_thinned() || in_pieces > 50);
     free(states);
     free(heap);
 }
@@ -151,6 +153,7 @@ static void every_planner_obeys_the_rules(void **state) {
         tl_plan all;
         state_graph(&random, is_large ? 60 : 12, 1 + i % 8, i % 3 * 10, &graph);
         if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
+        if (i % 5 < 2) (void)random_train_in_pieces(NULL, &random, &graph);
         if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
         check_replay(&graph, &all, "keep all");
         for (k = 0; k < 3; k++) {
@@ -255,6 +258,7 @@ static void text_holds_states(void **state) {
         size_t length;
         state_graph(&random, 20, 6, 20, &graph);
         if (i % 2) tl_let_inputs_die(&graph);
+        if (i % 3 == 2) (void)random_train_in_pieces(NULL, &random, &graph);
         length = tl_print_graph(&graph, NULL, 0);
         before = (char *)malloc(length + 1);
         after = (char *)malloc(length + 1);

@@ -196,7 +196,8 @@
     X(ADD_STATE, "tl_add_state") \
     X(HOLD_GRADIENTS, "tl_hold_gradients") \
     X(SKIP_UPDATES, "tl_skip_updates") \
-    X(APPLY_OPTIMIZER, "tl_apply_optimizer")
+    X(APPLY_OPTIMIZER, "tl_apply_optimizer") \
+    X(APPLY_PIECES, "tl_apply_pieces")
 
 // -- errors: rules --
 //
@@ -469,13 +470,27 @@
     X(STATE_IS_FIXED_AND_NO_RESULT, \
       "saved, keep, fixed: a state saves nothing, is no result, and is fixed", "node, line") \
     X(MOMENTS_MISSING_OR_NEGATIVE_COUNT, "moment_bytes: missing, or a count that is negative", "node, line") \
-    X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen and stat", "line") \
+    X(STATE_IS_FROZEN_OR_STAT, "a state is one of hold, frozen, stat and piece", "line") \
     X(STATE_GRADIENT_HAS_THE_BYTES_OF_THE_WEIGHT, \
       "hold: the gradient has the bytes of the weight", "node, line") \
     X(UPDATES_THERE_IS_NO_SUCH_PLACE, "updates: there is no such place", "") \
     X(MOMENT_COUNT_MUST_BE_0_TO_16, "moment_count: must be 0 to 16", "") \
     X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
-    X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "")
+    X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
+    X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
+    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: a state that is not trained has none, and none is negative", \
+      "node, line") \
+    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide the bytes of the weight and of each moment", \
+      "node, line") \
+    X(PIECE_IS_1_TO_WROWS, "piece: a state in pieces has 1 to wrows rows in one, all others none", \
+      "node, line") \
+    X(PIECES_HAVE_ONE_READER, "in: a state that is trained in pieces is read once", "node, line") \
+    X(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS, \
+      "in: reads a state that is trained in pieces: it must have a backward, and take no blocks", \
+      "node, line") \
+    X(PIECES_NEED_BWORK, "bwork: must hold a piece of the gradient of a state that it reads", "node, line") \
+    X(PIECES_HOLD_NO_GRADIENT, "%s: its gradient is made in pieces, and cannot be held", "node") \
+    X(PIECE_ALIGNMENT_MUST_BE_POWER, "alignment_bytes: must be 0 or a power of two", "")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -1414,7 +1429,10 @@
       "node") \
     X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
       "ops: op %s: %s is not of a state, which has bytes, moments and an update (backward)", "op") \
-    X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op")
+    X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
+    X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
+    X(RUN_PIECES_ARE_NOT_ALIGNED, \
+      "graph: %s: a piece does not begin at a multiple of the backend's alignment (tl_pieces_desc)", "node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -85,6 +85,29 @@ static int tli_has_update(const tl_node *node) {
 
 static int tli_is_held(const tl_node *node) { return node->state == TL_STATE_HELD; }
 
+// Whether a state is trained within the backward of its reader, and whether a step changes it at all.
+static int tli_is_in_pieces(const tl_node *node) { return node->state == TL_STATE_PIECES; }
+static int tli_learns(const tl_node *node) { return tli_has_update(node) || tli_is_in_pieces(node); }
+
+// The state that input k of a node reads, if it is trained in pieces; NULL if not.
+static const tl_node *tli_find_pieces(const tl_graph *graph, const tl_node *node, int32_t k) {
+    const tl_node *maker = &graph->nodes[graph->outputs[graph->inputs[node->first_input + k].tensor].node];
+    return tli_is_in_pieces(maker) ? maker : NULL;
+}
+
+static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
+    int32_t k = 0;
+    while (k < node->input_count && !tli_find_pieces(graph, node, k)) k++;
+    return k < node->input_count;
+}
+
+#define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
+
+// The bytes of a piece of the gradient of a state's weight.
+static uint64_t tli_find_piece_bytes(const tl_graph *graph, const tl_node *state) {
+    return graph->outputs[state->first_output].bytes / (uint64_t)state->rows * (uint64_t)state->piece_rows;
+}
+
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight,
 // not of its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
@@ -247,7 +270,7 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (tli_same_text(tl_name_op(graph, id), "input")) return TLI_RULE(STATE_OP_MUST_NOT_BE_INPUT);
         if (node->has_grad != tli_has_update(node))
             return TLI_RULE(STATE_HAS_AN_UPDATE_EXACTLY_WHERE_TRAINED);
-        if (node->output_count > 1 && !tli_has_update(node))
+        if (node->output_count > 1 && !tli_learns(node))
             return TLI_RULE(STATE_MOMENTS_ARE_OF_TRAINED_ONES);
         if (node->saved_bytes || node->keep || !node->fixed) return TLI_RULE(STATE_IS_FIXED_AND_NO_RESULT);
         if (tli_is_held(node) && (node->output_count < 2 || graph->outputs[node->first_output].bytes !=
@@ -258,6 +281,39 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
         if (node->bwd_cost) return TLI_RULE(BWD_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->saved_bytes) return TLI_RULE(SAVED_MUST_BE_0_WHERE_THERE_IS_NO);
         if (node->bwork_bytes) return TLI_RULE(BWORK_MUST_BE_0_WHERE_THERE_IS_NO);
+    }
+    return TLI_NO_RULE;
+}
+
+// The rules of rows and pieces of a state.
+static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    if (node->rows < 0 || (node->rows && !tli_learns(node))) return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (tli_is_in_pieces(node) ? node->piece_rows < 1 || node->piece_rows > node->rows : node->piece_rows != 0)
+        return TLI_RULE(PIECE_IS_1_TO_WROWS);
+    for (k = node->first_output; k < node->first_output + node->output_count && node->rows; k++)
+        if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
+    return TLI_NO_RULE;
+}
+
+// How often the inputs of the nodes 0 to `last` read a tensor.
+static int32_t tli_count_uses_above(const tl_graph *graph, int32_t tensor, int32_t last) {
+    int32_t end = graph->nodes[last].first_input + graph->nodes[last].input_count, count = 0, i;
+    for (i = 0; i < end; i++) count += graph->inputs[i].tensor == tensor;
+    return count;
+}
+
+// The rules of the reader of a state that is trained in pieces.
+static tli_rule tli_check_reader(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node *state = tli_find_pieces(graph, node, k);
+        if (!state) continue;
+        if (tli_count_uses_above(graph, state->first_output, id) > 1) return TLI_RULE(PIECES_HAVE_ONE_READER);
+        if (!node->has_grad || node->takes_blocks) return TLI_RULE(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS);
+        if (node->bwork_bytes < tli_find_piece_bytes(graph, state)) return TLI_RULE(PIECES_NEED_BWORK);
     }
     return TLI_NO_RULE;
 }
@@ -326,6 +382,8 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_tensors(graph, id);
     if (!rule) rule = tli_check_inplace(graph, id);
     if (!rule) rule = tli_check_blocks(graph, id);
+    if (!rule) rule = tli_check_pieces(graph, id);
+    if (!rule) rule = tli_check_reader(graph, id);
     if (!rule) rule = tli_check_dynamic_node(graph, id);
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
@@ -657,6 +715,8 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->once = node->once;
     desc->dies = tli_dies(node);
     desc->state = (tl_state)node->state;
+    desc->rows = node->rows;
+    desc->piece_rows = node->piece_rows;
     desc->origin = tli_pass_origin(node->origin);
 }
 
@@ -705,6 +765,8 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
                         : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
+    node->rows = desc->rows;
+    node->piece_rows = desc->piece_rows;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
         output->node = id;
@@ -992,6 +1054,8 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
+    tli_put_attribute(w, " piece=", (uint64_t)node->piece_rows);
     tli_put_place(w, graph, id);
     if (node->state == TL_STATE_HELD) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
@@ -1047,8 +1111,8 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
-    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
-    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
+    TLI_TLG_WROWS, TLI_TLG_PIECE, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS,
+    TLI_TLG_FIXED, TLI_TLG_FROZEN, TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
 };
 
 enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
@@ -1063,6 +1127,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
     { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
+    { "wrows", TLI_OF_STATE }, { "piece", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
     { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
@@ -1233,10 +1298,18 @@ static tl_result tli_read_lists(tli_tlg *t, tl_node_desc *desc, int is_state) {
 static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
     int held = t->values[TLI_TLG_HOLD].text != NULL;
-    if (frozen + statistic + held > 1)
-        return tli_fail_key(t, held ? TLI_TLG_HOLD : TLI_TLG_STAT, TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    int pieces = t->values[TLI_TLG_PIECE].text != NULL;
+    int32_t k;
+    if (frozen + statistic + held + pieces > 1)
+        return tli_fail_key(t, pieces ? TLI_TLG_PIECE : held ? TLI_TLG_HOLD : TLI_TLG_STAT,
+                            TLI_RULE(STATE_IS_FROZEN_OR_STAT));
+    for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
+        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
+        if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
+    }
     desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : held ? TL_STATE_HELD
-                                                                                   : TL_STATE_TRAINED;
+                  : pieces ? TL_STATE_PIECES : TL_STATE_TRAINED;
     desc->fixed = 1;
     return TL_OK;
 }

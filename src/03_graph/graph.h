@@ -31,7 +31,12 @@ extern "C" {
 // the update, and backwards in reverse listing order place the updates: a state above its first reader is
 // updated as soon as its gradient is complete, states above all other nodes are updated when every gradient
 // is. Where several passes add to a gradient before one updates (micro-batches), the state holds it: it is an
-// output of the node, behind the moments.
+// output of the node, behind the moments. Where one gradient sets the peak it need never be there whole: its
+// state is trained in pieces (TL_STATE_PIECES, tl_apply_pieces). The backward of its one reader makes some rows
+// of the gradient in its scratch, has these rows updated, and goes on with the next:
+//
+//     state 1 w adamw w=400 m=400,400 wrows=10 piece=4      B 2: all but the gradient of 1.0, then for the
+//     node  2 y matmul .. bwork=160 in=0,1                  rows 0 to 3, 4 to 7, 8 and 9: gradient, update
 //
 // Graphs are read from text, built node by node (tl_add_node), or layer by layer from shapes
 // (tl_add_conv2d and its neighbours). tl_measure_graph computes statistics, among them the floor, a
@@ -70,7 +75,8 @@ typedef struct tl_device {
     X(TL_STATE_TRAINED,   "trained", "a weight, perhaps with moments: its backward, the update, writes both") \
     X(TL_STATE_FROZEN,    "frozen",  "a weight that no kernel writes")                                    \
     X(TL_STATE_STATISTIC, "stat",    "running statistics: the first forward of a reader writes them") \
-    X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout")
+    X(TL_STATE_HELD,      "hold",    "trained, and its gradient is the last output: resident throughout") \
+    X(TL_STATE_PIECES,    "pieces",  "trained in pieces of rows, within the backward of its one reader")
 
 typedef enum tl_state { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state;
 
@@ -105,6 +111,7 @@ typedef struct tl_node_desc {
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
+    int32_t  rows, piece_rows;      // as in tl_state_desc
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -119,6 +126,9 @@ typedef struct tl_state_desc {
     uint64_t        update_work_bytes;  // scratch during the update
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
+    int32_t         rows;           // of the weight and of each moment: tl_apply_pieces may train it by rows of
+                                    // these; 0 = as a whole alone
+    int32_t         piece_rows;     // of TL_STATE_PIECES: rows of a piece
 } tl_state_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -139,6 +149,7 @@ typedef struct tl_node {
     uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
+    int32_t  rows, piece_rows;      // as in tl_state_desc
 } tl_node;
 
 typedef struct tl_node_input {
@@ -213,6 +224,10 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
 // state holds is cleared by the run, before the first pass that adds to it.
 //
+// A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
+// costs of the updates in its bwd_cost, and in bwork_bytes room for a piece of the gradient with the scratch of
+// both kernels behind it.
+//
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node
 //
@@ -227,8 +242,31 @@ TLDEF void tl_let_inputs_die(tl_graph *graph);
 // one updates: what micro-batches need. Nodes and names stay as they are, tensors behind a state get other
 // indices.
 //
-// Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
+// Errors:  those of tl_check_graph; TL_ERROR_UNSUPPORTED: a state is trained in pieces; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_OVERFLOW. On error the graph is as it was.
 TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
+
+typedef struct tl_pieces_desc {
+    const tl_graph *graph;          // not NULL
+    uint64_t        piece_bytes;    // most of a gradient at a time, but at least one row
+    uint64_t        alignment_bytes;  // pieces of weight and moments begin at multiples of it; 0 = 1, else a
+                                      // power of two
+    uint64_t        call_cost;      // of each further call of a kernel
+} tl_pieces_desc;
+
+// Make a graph in which no gradient of more than piece_bytes is there whole, where that can be: each larger
+// trained state with rows whose weight is read once, by a node of the caller with a backward that takes no
+// blocks, becomes one of TL_STATE_PIECES. Its reader takes over the costs of the update, those of the further
+// calls, and a piece of the gradient in its bwork_bytes. Weights and moments get the same bits as without, if
+// the kernel of the reader makes the rows of a gradient independently of each other. Nodes, names and tensors
+// stay as they are.
+//
+//   graph   overwritten; release with tl_free_graph
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: costs; TL_ERROR_NO_MEMORY. *graph
+//          is empty then.
+// Cost:    O(nodes + inputs), and that of tl_check_graph.
+TLDEF tl_result tl_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_graph *graph);
 #endif
 
 // id, name, where the states stand

@@ -2,8 +2,9 @@
 
 // -- states: weights that the graph owns --
 //
-// A state is added as a node. Two changes of whole graphs: one whose states hold their gradients, for passes
-// that are repeated, and one whose weights became states, or whose updates stand elsewhere:
+// A state is added as a node. Three changes of whole graphs: one whose states hold their gradients, for
+// passes that are repeated, one whose large gradients are made in pieces, and one whose weights became states,
+// or whose updates stand elsewhere:
 //
 //     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
 //                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
@@ -24,6 +25,8 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
+    node.rows = desc->rows;
+    node.piece_rows = desc->piece_rows;
     node.fixed = 1;
     return node;
 }
@@ -102,6 +105,13 @@ static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_
     if (!graph->view_count) { tli_release(env, views); graph->views = NULL; }
 }
 
+static tl_result tli_refuse_held_pieces(tl_env *env, const tl_graph *graph, int32_t id) {
+    tli_sentence s = tli_begin_error(env, TL_ERROR_UNSUPPORTED, TLI_IN(HOLD_GRADIENTS),
+                                     TLI_RULE(PIECES_HOLD_NO_GRADIENT), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     int32_t id, more = 0;
     tl_node *nodes;
@@ -111,9 +121,11 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tl_result result;
     TL_ASSERT(graph);
     result = tl_check_graph(env, graph);
-    if (result) return result;
-    for (id = 0; id < graph->node_count; id++)
+    for (id = 0; id < graph->node_count && !result; id++) {
         more += graph->nodes[id].state == TL_STATE_TRAINED;
+        if (tli_is_in_pieces(&graph->nodes[id])) result = tli_refuse_held_pieces(env, graph, id);
+    }
+    if (result) return result;
     if (more > INT32_MAX - graph->tensor_count)
         return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(HOLD_GRADIENTS),
                         TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
@@ -132,6 +144,117 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tli_release(env, outputs);
     tli_release(env, views);
     return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(HOLD_GRADIENTS), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+}
+
+// -- states: gradients in pieces --
+
+// A copy of an array of which the graph has `count` entries; NULL = no memory. Release with tli_release.
+static void *tli_copy_array(tl_env *env, const void *from, int32_t count, size_t size) {
+    void *to = tli_alloc_array(env, (uint64_t)count + 1, size);
+    if (to && count) tli_copy(to, from, (size_t)count * size);
+    return to;
+}
+
+// Copy a graph; 0 = no memory, and *to is empty.
+static int tli_copy_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
+    *to = *from;
+    to->nodes = (const tl_node *)tli_copy_array(env, from->nodes, from->node_count, sizeof *from->nodes);
+    to->inputs = (const tl_node_input *)tli_copy_array(env, from->inputs, from->input_count,
+                                                       sizeof *from->inputs);
+    to->outputs = (const tl_node_output *)tli_copy_array(env, from->outputs, from->tensor_count,
+                                                         sizeof *from->outputs);
+    to->views = (const tl_view *)tli_copy_array(env, from->views, from->view_count, sizeof *from->views);
+    to->text = (const char *)tli_copy_array(env, from->text, (int32_t)from->text_bytes, 1);
+    to->node_capacity = from->node_count + 1;
+    to->input_capacity = from->input_count + 1;
+    to->tensor_capacity = from->tensor_count + 1;
+    to->view_capacity = from->view_count + 1;
+    to->text_capacity = from->text_bytes + 1;
+    if (to->nodes && to->inputs && to->outputs && to->views && to->text) return 1;
+    tl_free_graph(env, to);
+    return 0;
+}
+
+// The rows of a piece of a state: as many as piece_bytes hold, in units that keep every piece aligned. 0 = the
+// state stays whole.
+static int32_t tli_find_piece_rows(const tl_pieces_desc *desc, const tl_graph *graph, const tl_node *state) {
+    uint64_t rows = (uint64_t)state->rows, bytes = graph->outputs[state->first_output].bytes;
+    uint64_t unit = 1, alignment = desc->alignment_bytes, count;
+    int32_t k;
+    if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows) return 0;
+    for (k = state->first_output; k < state->first_output + state->output_count; k++)
+        while (alignment > 1 && unit < rows && graph->outputs[k].bytes / rows * unit % alignment) unit *= 2;
+    count = desc->piece_bytes / (bytes / rows) / unit * unit;
+    if (count < unit) count = unit;
+    return count < rows ? (int32_t)count : 0;
+}
+
+// The only reader of a state's weight, if it can train the state in pieces; -1 = none.
+static int32_t tli_find_piece_reader(const tl_graph *graph, int32_t state) {
+    int32_t id, i, found = -1;
+    for (id = state + 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+            if (graph->inputs[i].tensor != graph->nodes[state].first_output) continue;
+            if (found >= 0 || !node->has_grad || node->takes_blocks || node->origin < 0) return -1;
+            found = id;
+        }
+    }
+    return found;
+}
+
+// Train a state in pieces: costs and scratch go to its reader. kernel_bytes: what the reader's kernel has of
+// that. 0 = the cost does not fit.
+static int tli_train_in_pieces(const tl_pieces_desc *desc, tl_node *state, tl_node *reader,
+                               uint64_t kernel_bytes, uint64_t piece_bytes) {
+    uint64_t pieces = (uint64_t)(state->rows / state->piece_rows + (state->rows % state->piece_rows != 0));
+    uint64_t alignment = tli_larger_u64(TLI_PIECE_ALIGNMENT, desc->alignment_bytes), calls, scratch;
+    if (!tli_mul_u64(2 * pieces - 1, desc->call_cost, &calls) ||
+        !tli_add_u64(reader->bwd_cost, calls, &reader->bwd_cost) ||
+        !tli_add_u64(reader->bwd_cost, state->bwd_cost, &reader->bwd_cost)) return 0;
+    scratch = tli_larger_u64(kernel_bytes, state->bwork_bytes);
+    scratch += (alignment - scratch % alignment) % alignment;
+    reader->bwork_bytes = tli_larger_u64(reader->bwork_bytes, scratch + piece_bytes);
+    state->state = TL_STATE_PIECES;
+    state->has_grad = 0;
+    state->bwd_cost = state->bwork_bytes = 0;
+    return 1;
+}
+
+static tl_result tli_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_graph *graph) {
+    tl_node *nodes = (tl_node *)graph->nodes;
+    int32_t id, k;
+    for (id = 0; id < graph->node_count; id++) {
+        tl_node *state = &nodes[id];
+        int32_t reader, rows = tli_find_piece_rows(desc, graph, state);
+        if (!rows) continue;
+        reader = tli_find_piece_reader(graph, id);
+        if (reader < 0) continue;
+        state->piece_rows = rows;
+        if (!tli_train_in_pieces(desc, state, &nodes[reader], desc->graph->nodes[reader].bwork_bytes,
+                                 tli_find_piece_bytes(graph, state)))
+            return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_PIECES),
+                            TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
+        for (k = state->first_output; k < state->first_output + state->output_count; k++)
+            ((tl_node_output *)graph->outputs)[k].needed = 0;
+    }
+    return tl_check_graph(env, graph);
+}
+
+TLI_IMPL tl_result tl_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_graph *graph) {
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && graph);
+    tl_init_graph(graph);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
+        return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_PIECES),
+                        TLI_RULE(PIECE_ALIGNMENT_MUST_BE_POWER));
+    result = tl_check_graph(env, desc->graph);
+    if (result) return result;
+    if (!tli_copy_graph(env, desc->graph, graph))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(APPLY_PIECES), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    result = tli_apply_pieces(env, desc, graph);
+    if (result) tl_free_graph(env, graph);
+    return result;
 }
 
 TLI_IMPL void tl_let_inputs_die(tl_graph *graph) {

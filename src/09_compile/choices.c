@@ -261,7 +261,7 @@ static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) 
 // Whether every trained state holds its gradient, so that several parts can add to it.
 static int tli_holds_gradients(const tl_graph *graph) {
     int32_t id = 0;
-    while (id < graph->node_count && graph->nodes[id].state != TL_STATE_TRAINED) id++;
+    while (id < graph->node_count && (!tli_learns(&graph->nodes[id]) || tli_is_held(&graph->nodes[id]))) id++;
     return id == graph->node_count;
 }
 

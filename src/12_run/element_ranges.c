@@ -154,6 +154,7 @@ static void tli_note_write(tl_run *run, const tl_range *range) {
 
 // Whether calls of the same step follow the one at hand: of further members, or for further elements.
 static int tli_has_more_ranges(const tl_run *run) {
+    if (run->at.call.pieces > 1) return run->at.call.piece + 1 < run->at.call.pieces;
     if (tli_has_turns(run) && run->at.call.turn + 1 < run->at.call.turns) return 1;
     return run->at.call.total - run->at.call.first > run->at.call.count;
 }

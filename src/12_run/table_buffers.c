@@ -25,6 +25,7 @@ typedef struct tli_call {
     tl_size      first, count, total;
     int32_t      operand_count, outputs_ready, depends_on, polled;
     int32_t      node;
+    int32_t      piece, pieces;
     tl_step_kind kind;
     uint8_t      replays, is_asked;
 } tli_call;
@@ -102,8 +103,9 @@ static tl_precision tli_precision_of(const tl_run *run) { (void)run; return TL_P
 static int tli_has_flights(const tl_run *run) { (void)run; return 0; }
 static int tli_is_by_hand(const tl_run *run) { (void)run; return 0; }
 static int tli_is_host_visible(const tl_run *run) { (void)run; return 1; }
-static int tli_has_more_ranges(const tl_run *run) { (void)run; return 0; }
+static int tli_has_more_ranges(const tl_run *run) { return run->at.call.piece + 1 < run->at.call.pieces; }
 static int32_t tli_count_members(const tl_run *run, int32_t id) { (void)run; (void)id; return 1; }
+static int32_t tli_find_member(const tl_run *run, int32_t id, int32_t at) { (void)run; (void)at; return id; }
 static tl_kernel *tli_own_kernel(tl_run *run) { return &run->user_kernel; }
 static void tli_choose_step(tl_run *run, int32_t index) { (void)run; (void)index; }
 static void tli_note_write(tl_run *run, const tl_range *range) { (void)run; (void)range; }

@@ -137,12 +137,13 @@ static inline uint64_t brute_weigh(const brute *b, uint64_t set) {
     return sum;
 }
 
-// Whether a node reads a state whose update is among the backwards that are done.
+// Whether a node reads a state whose update is among the backwards that are done. One in pieces is updated by its reader's.
 static inline int brute_reads_updated(const brute *b, const tl_node *n, int done) {
-    int k;
+    int k, turn = b->turn[n - b->graph->nodes];
     for (k = n->first_input; k < n->first_input + n->input_count; k++) {
         int maker = b->graph->outputs[b->graph->inputs[k].tensor].node;
         if (b->graph->nodes[maker].state && b->turn[maker] >= 0 && b->turn[maker] < done) return 1;
+        if (b->graph->nodes[maker].state == TL_STATE_PIECES && turn >= 0 && turn < done) return 1;
     }
     return 0;
 }

@@ -184,6 +184,11 @@ static inline tl_result random_state(tl_env *env, tl_random *random, tl_graph *g
         desc.moment_count = random_count(random, 0, 2);
         moments[0] = desc.bytes;
         moments[1] = 1 + tl_next_random_below(random, 20);
+        if (desc.bytes && random_chance(random, 70)) {
+            desc.rows = random_count(random, 1, 9);
+            desc.bytes = moments[0] = (uint64_t)desc.rows * (1 + desc.bytes / (uint64_t)desc.rows);
+            moments[1] = (uint64_t)desc.rows * (1 + moments[1] / (uint64_t)desc.rows);
+        }
         desc.update_cost = tl_next_random_below(random, 20);
         if (random_chance(random, 30)) desc.update_work_bytes = 1 + tl_next_random_below(random, 40);
     }
@@ -215,6 +220,22 @@ static inline tl_result random_add_states(tl_env *env, tl_random *random, const 
     free(all);
     if (result) tl_free_graph(env, to);
     return result;
+}
+
+// Let states with rows be trained in pieces; how many are.
+static inline int32_t random_train_in_pieces(tl_env *env, tl_random *random, tl_graph *graph) {
+    tl_graph whole = *graph;
+    tl_pieces_desc desc;
+    int32_t id, count = 0;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &whole;
+    desc.piece_bytes = tl_next_random_below(random, 30);
+    desc.alignment_bytes = random_chance(random, 30) ? 4 : 0;
+    desc.call_cost = tl_next_random_below(random, 3);
+    if (tl_apply_pieces(env, &desc, graph)) { *graph = whole; return -1; }
+    tl_free_graph(env, &whole);
+    for (id = 0; id < graph->node_count; id++) count += graph->nodes[id].state == TL_STATE_PIECES;
+    return count;
 }
 
 // Let some of the inputs of a graph die that a node with a backward reads; how many.

@@ -123,6 +123,10 @@ static inline void replay_backward(replay *r, const tl_node *node, replay_node *
     if (state->has_saved) r->live -= node->saved_bytes;
     state->has_saved = 0;
     state->done = 1;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++) {
+        int32_t maker = r->graph->outputs[r->graph->inputs[i].tensor].node;
+        if (r->graph->nodes[maker].state == TL_STATE_PIECES) r->nodes[maker].done = 1;     // updated piece by piece
+    }
     while (r->next >= 0 && (r->nodes[r->next].done || !replay_is_ordered(r, r->next))) r->next--;
 }
 
@@ -215,7 +219,8 @@ static inline void replay_end(replay *r, int inference) {
     int32_t i, k, any = 0;
     replay_need(r, r->next < 0, "a backward never ran");
     for (i = 0; i < r->graph->node_count && !inference; i++)
-        replay_need(r, !r->graph->nodes[i].state || !r->graph->nodes[i].has_grad || r->nodes[i].done, "an update never ran");
+        replay_need(r, !r->graph->nodes[i].state || r->nodes[i].done ||
+                           (!r->graph->nodes[i].has_grad && r->graph->nodes[i].state != TL_STATE_PIECES), "an update never ran");
     for (i = 0; i < r->graph->node_count; i++) any |= r->graph->nodes[i].keep;
     for (i = 0; i < r->graph->node_count; i++) {
         const tl_node *node = &r->graph->nodes[i];

@@ -488,7 +488,7 @@ static tl_result tli_check_held(tl_env *env, tli_function function, const tl_sim
     for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
         const tl_node *node = &desc->graph->nodes[id];
         tli_sentence s;
-        if (node->state != TL_STATE_TRAINED) continue;
+        if (!tli_learns(node) || tli_is_held(node)) continue;
         s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT),
                             0, (uint64_t)id);
         tli_put_text(&s, tl_name_node(desc->graph, id));

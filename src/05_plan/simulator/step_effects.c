@@ -224,8 +224,11 @@ static void tli_sim_end_backward(tli_sim *sim, int32_t id) {
     if (sim->nodes[id].has_saved) tli_sim_release(sim, TLI_USE_SAVED, id, node->saved_bytes);
     TLI_INVARIANT(!sim->inference && node->has_grad);
     sim->nodes[id].has_saved = 0;
-    for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        sim->nodes[graph->outputs[graph->inputs[i].tensor].node].waits_for--;
+    for (i = 0; i < node->input_count; i++) {
+        int32_t maker = graph->outputs[graph->inputs[node->first_input + i].tensor].node;
+        sim->nodes[maker].waits_for--;
+        if (tli_find_pieces(graph, node, i)) sim->nodes[maker].done = 1;     // updated, too
+    }
 }
 
 // End the call of a node that was begun.

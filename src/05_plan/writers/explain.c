@@ -713,6 +713,10 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     tli_send_list(s, more, 5);
     tli_send(s, ", ");
     tli_send_constant(s, node->swork_bytes);
+    tli_send(s, ", ");
+    tli_send_i32(s, node->rows);
+    tli_send(s, ", ");
+    tli_send_i32(s, node->piece_rows);
     tli_send(s, " },  // ");
     tli_send_ascii(s, tl_name_node(named, id));
     tli_send(s, ": node ");  // a name must not end the line: a backslash in it would join the next line

@@ -325,7 +325,9 @@ static void tli_exact_read_call(tli_exact *x, int32_t id, int32_t *position) {
     if (item >= 0 && node->saved_bytes) call->saved = tli_set_of(item);
     if (item >= 0 && !node->saved_bytes) call->made = tli_set_join(call->made, tli_set_of(item));
     call->saved_bytes = node->saved_bytes;
-    if (node->has_grad && !x->inference) call->turn = --*position;
+    if (!node->has_grad || x->inference) return;
+    call->turn = --*position;
+    if (tli_reads_pieces(graph, node) && call->turn < call->latest) call->latest = call->turn;
 }
 
 static void tli_exact_read_calls(tli_exact *x) {

@@ -173,14 +173,16 @@ static void tli_search_touch_item(tli_search_problem *p, int32_t *count, int32_t
 }
 
 // Find settled_by[]. A result that depends on a state is made before the update of that state, which is the
-// last call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], the
-// lowest state in the listing on which a node depends, whose update is the first.
+// last call that uses it: from then on its bytes count as those of a gradient. above: scratch [nodes], of the
+// states and readers of states in pieces on which a node depends the lowest in the listing, whose update is the
+// first.
 static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     const tl_graph *graph = p->graph;
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
-        above[id] = tli_has_update(node) && !p->inference ? id : -1;
+        int updates = tli_has_update(node) || (node->has_grad && tli_reads_pieces(graph, node));
+        above[id] = updates && !p->inference ? id : -1;
         for (i = node->first_input; i < node->first_input + node->input_count; i++) {
             int32_t maker = graph->outputs[graph->inputs[i].tensor].node;
             if (above[maker] > above[id]) above[id] = above[maker];
@@ -191,10 +193,28 @@ static void tli_search_find_settled(tli_search_problem *p, int32_t *above) {
     tli_zero(above, (size_t)graph->node_count * sizeof *above);
 }
 
-static void tli_search_touch_settled(tli_search_problem *p, int32_t state, int32_t *seen, int32_t *count) {
+// Whether the backward of a node updates states.
+static int tli_search_updates(const tli_search_problem *p, int32_t id) {
+    const tl_node *node = &p->graph->nodes[id];
+    return node->state || tli_reads_pieces(p->graph, node);
+}
+
+static void tli_search_touch_settled(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
     int32_t i;
-    for (i = p->graph->nodes[state].first_output; i < p->graph->tensor_count && p->any_settled; i++)
-        if (p->settled_by[i] == 2 * state + 1) tli_search_touch_item(p, count, seen, 2 * state + 1, i, 1);
+    if (!p->any_settled || !tli_search_updates(p, id)) return;
+    for (i = p->graph->nodes[id].first_output; i < p->graph->tensor_count; i++)
+        if (p->settled_by[i] == 2 * id + 1) tli_search_touch_item(p, count, seen, 2 * id + 1, i, 1);
+}
+
+// The bytes of the results that the backward of a node settles.
+static int64_t tli_search_sum_settled(const tli_search_problem *p, int32_t id) {
+    const tl_graph *graph = p->graph;
+    int64_t bytes = 0;
+    int32_t i;
+    if (!p->any_settled || !tli_search_updates(p, id)) return 0;
+    for (i = graph->nodes[id].first_output; i < graph->tensor_count; i++)
+        if (p->settled_by[i] == 2 * id + 1) bytes += (int64_t)graph->outputs[i].bytes;
+    return bytes;
 }
 
 static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *seen, int32_t *count) {
@@ -222,6 +242,7 @@ static void tli_search_touch_node(tli_search_problem *p, int32_t id, int32_t *se
             tli_search_touch_item(p, count, seen, 2 * id + 1, graph->inputs[i].tensor, 1);
     for (i = node->first_output; i < out_end; i++)
         if (graph->outputs[i].needed) tli_search_touch_item(p, count, seen, 2 * id + 1, i, 1);
+    tli_search_touch_settled(p, id, seen, count);
     if (node->saved_bytes) tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_saved_item(p, id), 1);
     tli_search_touch_item(p, count, seen, 2 * id + 1, tli_search_ran_item(p, id), 1);
 }
@@ -246,8 +267,7 @@ static void tli_search_count_gradients(tli_search_problem *p, int32_t *seen) {
         p->call_bytes[2 * id + 1] = live + (int64_t)node->bwork_bytes;
         for (i = node->first_output; i < tli_gradient_end(node); i++)
             live -= (int64_t)graph->outputs[i].bytes;
-        for (i = node->first_output; i < graph->tensor_count && node->state && p->any_settled; i++)
-            if (p->settled_by[i] == 2 * id + 1) live += (int64_t)graph->outputs[i].bytes;
+        live += tli_search_sum_settled(p, id);
         p->gradient_bytes[id] = live;
     }
 }

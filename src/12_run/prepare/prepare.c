@@ -376,7 +376,7 @@ static int tli_is_message(const tl_run *run, int32_t id) {
 
 // Whether the run updates a node, which is a state then.
 static int tli_updates_node(const tl_run *run, const tl_node *node) {
-    return !run->inference && tli_has_update(node);
+    return !run->inference && tli_learns(node);
 }
 
 static tl_result tli_find_kernels(tl_run *run) {
@@ -394,7 +394,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         if (run->by_node) run->kernel_of[id] = tli_count_members(run, id) ? tli_find_member(run, id, 0) : -1;
         else run->kernel_of[id] = tli_find_kernel(run, graph, id);
         if (run->kernel_of[id] >= 0 && (node->is_input || run->kernels[run->kernel_of[id]].forward) &&
-            (run->inference || !node->has_grad || run->kernels[run->kernel_of[id]].backward))
+            (run->inference || !(node->has_grad || node->state) || run->kernels[run->kernel_of[id]].backward))
             continue;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
         if (run->kernel_of[id] < 0 && tli_is_message(run, id)) {

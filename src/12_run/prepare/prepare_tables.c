@@ -104,7 +104,7 @@ static tl_result tli_find_kernels(tl_run *run, const tl_run_desc *desc) {
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
         const char *op = tl_name_op(run->graph, id);
-        int trains = !run->inference && node->has_grad;
+        int trains = !run->inference && (node->has_grad || tli_is_in_pieces(node));
         if (node->is_input && !trains) continue;    // of a state there is an update
         if (desc->users && node->origin >= desc->user_count) return tli_fail_users(run, id);
         run->kernel_of[id] = -1;

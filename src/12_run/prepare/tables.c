@@ -242,16 +242,21 @@ static uint64_t tli_count_hybrid(const tl_run *run) {
 // The most outputs of a node, and the most operands of a call.
 static uint64_t tli_find_widest_call(const tl_run *run, uint64_t *outputs) {
     const tl_graph *graph = run->graph;
-    uint64_t inputs = 0;
-    int32_t id;
+    uint64_t inputs = 0, most = 0, updated;
+    int32_t id, k;
     *outputs = 0;
     for (id = 0; id < graph->node_count; id++) {
+        for (k = 0, updated = 0; k < graph->nodes[id].input_count; k++) {
+            const tl_node *state = tli_find_pieces(graph, &graph->nodes[id], k);
+            if (state) updated += (uint64_t)state->output_count;
+        }
+        most = tli_larger_u64(most, updated);
         inputs = tli_larger_u64(inputs, (uint64_t)graph->nodes[id].input_count);
         *outputs = tli_larger_u64(*outputs, (uint64_t)graph->nodes[id].output_count);
     }
     for (id = 0; tli_has_members(run) && id < run->members.graph->node_count; id++)
         inputs = tli_larger_u64(inputs, (uint64_t)run->members.graph->nodes[id].input_count);
-    return 2 * inputs + 2 * *outputs + 2;
+    return 2 * inputs + 2 * *outputs + 2 + most;
 }
 
 static uint64_t tli_count_call(const tl_run *run) {

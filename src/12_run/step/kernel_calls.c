@@ -6,8 +6,8 @@
 //
 //     claim -> describe -> what it depends on -> [ cut to a range -> order -> map -> yield -> kernel ]...
 //
-// What stands in brackets comes again for each range of elements and for each member of a fused node. The
-// random hook stands around all calls of a forward.
+// What stands in brackets comes again for each range of elements, for each member of a fused node and for each
+// piece of a state. The random hook stands around all calls of a forward.
 
 #ifndef TL_ONLY_TABLES
 // -- the executor: dependencies of a step --
@@ -107,15 +107,27 @@ static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
 
 // Describe the call at hand and name its kernel.
 static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
-    tli_describe_call(run, &out->call);
+    tli_describe_call(run, tli_find_called(run), &out->call);
     out->is_compute = 1;
     out->kernel = tli_find_call_kernel(run, kernel);
+}
+
+// Describe the call at hand of a step with several.
+static tl_result tli_describe_piece_call(tl_run *run) {
+    tli_call *call = &run->at.call;
+    call->operand_count = 0;
+#ifndef TL_ONLY_TABLES
+    call->access_count = 0;
+#endif
+    if (call->piece) return tli_describe_piece(run);
+    tli_describe_backward(run);
+    return TL_OK;
 }
 
 // Yield the call at hand: its operands are claimed and described.
 static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     tl_result result = TL_OK;
-    int32_t kernel = run->kernel_of[run->at.last.node];
+    int32_t kernel = run->kernel_of[tli_find_called(run)];
     run->at.computing = TLI_COMPUTING_YIELDED;
     run->at.call.polled = 0;
     run->at.call.is_asked = 0;
@@ -126,15 +138,16 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
         tli_describe_member(run);
         kernel = run->members.kernels[run->at.call.node];
         result = tli_clear_gradient_block(run);
-    } else if (run->at.call.count < run->at.call.total) {
+    } else if (!run->at.call.piece && run->at.call.count < run->at.call.total) {
         tli_cut_operands(run);
     }
 #endif
+    if (run->at.call.pieces > 1) result = tli_describe_piece_call(run);
     tli_name_call(run, kernel, out);
     run->report.kernel_count++;
-    if (tli_is_update(run, &run->at.last)) run->updates.has_begun = 1;
-#ifndef TL_ONLY_TABLES
+    if (tli_calls_update(run)) run->updates.has_begun = 1;
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLEAR_FAILED));
+#ifndef TL_ONLY_TABLES
     result = (run->backend.order)(run->backend.self, run->at.call.accesses, run->at.call.access_count);
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(ORDER_FAILED));
     result = run->limits.host_visible ? tli_map_accesses(run) : TL_OK;
@@ -145,21 +158,29 @@ static tl_result tli_yield_call(tl_run *run, tl_run_step *out) {
     return result;  // what could not be mapped yet is mapped by tl_map_step or tl_run_step_kernel
 }
 
+// The call for the next elements of the step yielded last, of the next member of a fused node, or for the next
+// piece. It waits for what the first call waits for; where there is scratch, for the call before, too.
 #ifndef TL_ONLY_TABLES
-// The call for the next elements of the step yielded last, or of the next member of a fused node. It waits for
-// what the first call waits for; where there is scratch, for the call before, too.
 static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
     tli_call *call = &run->at.call;
     tl_result result;
     run->store.enqueued = 1;    // the call before
     result = tli_enqueue_call(run);
     if (result) return result;
-    tli_take_turn(run);
+    if (call->pieces > 1) tli_take_piece(run);
+    else tli_take_turn(run);
     call->operand_count = call->access_count = 0;
-    if (!tli_has_turns(run)) tli_describe_operands(run);
+    if (!tli_has_turns(run) && call->pieces < 2) tli_describe_operands(run);
     out->step = run->at.last;
     out->index = run->at.event.index;
     out->depends_on = call->scratch.range.bytes && !run->by_itself ? run->at.event.index : call->depends_on;
+    return tli_yield_call(run, out);
+}
+#else
+static tl_result tli_yield_next_range(tl_run *run, tl_run_step *out) {
+    tli_take_piece(run);
+    out->step = run->at.last;
+    out->index = out->depends_on = run->at.event.index;
     return tli_yield_call(run, out);
 }
 #endif
@@ -183,7 +204,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
     if (run->flights) run->at.event.start_ns = tli_run_now(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->kernel_of[run->at.last.node] == TLI_CONVERSION) {
-        tli_describe_call(run, &out->call);
+        tli_describe_call(run, run->at.last.node, &out->call);
         run->at.computing = TLI_COMPUTING_DONE;
         return run->at.call.outputs_ready ? TL_OK : tli_convert(run, run->at.call.adds);
     }
@@ -215,6 +236,8 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     tli_start_turns(run, &cut);
+    run->at.call.piece = 0;
+    run->at.call.pieces = tli_count_piece_calls(run);
     run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
     tli_clear_reports(run);
@@ -223,6 +246,9 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     run->at.computing = TLI_COMPUTING_OPENED;  // from here on there may be ranges to release
     if (result) return tli_run_fail_backend(run, result, TLI_RULE(CLAIM_FAILED));
     tli_describe_operands(run);
+#ifndef TL_ONLY_TABLES
+    tli_note_pieces(run);
+#endif
     if (!run->by_itself) result = tli_find_dependency(run, &out->depends_on);
     run->at.call.depends_on = out->depends_on;
     return result ? result : tli_go_on_compute(run, out);

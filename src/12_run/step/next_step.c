@@ -82,7 +82,7 @@ static tl_result tli_close_compute(tl_run *run) {
     int32_t i, end = node->first_output + node->output_count;
     tl_result first;
     run->at.computing = TLI_COMPUTING_NOT;
-    run->updates.count += tli_is_update(run, &run->at.last) && !tli_skips_updates(run);
+    if (!tli_skips_updates(run)) run->updates.count += tli_count_updates(run, &run->at.last);
 #ifndef TL_ONLY_TABLES
     run->store.enqueued = 1;
 #endif
@@ -198,7 +198,11 @@ static tl_result tli_end_compute(tl_run *run) {
 
 // Close the step before and open the next one.
 static tl_result tli_take_next_step(tl_run *run, tl_run_step *out, int32_t *done) {
-    tl_result result = run->at.computing == TLI_COMPUTING_DONE ? tli_end_compute(run) : TL_OK;
+    tl_result result;
+#ifdef TL_ONLY_TABLES
+    if (run->at.computing && tli_has_more_ranges(run)) return tli_yield_next_range(run, out);
+#endif
+    result = run->at.computing == TLI_COMPUTING_DONE ? tli_end_compute(run) : TL_OK;
     return result ? result : tli_open_next_step(run, out, done);
 }
 
@@ -289,6 +293,7 @@ static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->at.event.index && step->call.first == run->at.call.first &&
+           (!run->at.call.piece || step->call.total == run->at.call.total) &&
            step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
            step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }

@@ -86,21 +86,22 @@ static void tli_name_elements(const tl_run *run, tl_kernel_call *out) {
     out->count = call->count;
     out->total = call->total;
 #ifndef TL_ONLY_TABLES
+    if (call->piece) return;    // rows
     if (!tli_ends_incomplete(run, run->graph->nodes[run->at.last.node].first_output)) return;
     out->total--;
     if (out->count > out->total - out->first) out->count = out->total - out->first;
 #endif
 }
 
-// Fill in the kernel call. Operands lie in the order of tl_kernel_call: inputs, outputs, gradients of outputs
-// and of inputs, saved, scratch.
-static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
+// Fill in the kernel call. called: the node of the run's graph whose kernel it is, unless it is fused. Operands
+// lie in the order of tl_kernel_call: inputs, outputs, gradients of outputs and of inputs, saved, scratch.
+static void tli_describe_call(tl_run *run, int32_t called, tl_kernel_call *out) {
     tli_call *call = &run->at.call;
     const tl_graph *graph = tli_count_members(run, run->at.last.node) ? tli_caller_graph(run) : run->graph;
     const tl_node *node = &graph->nodes[call->node];
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[run->at.last.node]);
+    if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[called]);
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
@@ -285,9 +286,8 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// The operands of a backward: of inputs and outputs only those that its `needs` name. An update writes its
-// outputs.
-static void tli_describe_backward(tl_run *run) {
+// What a backward reads: of inputs and outputs only those that its `needs` name. An update writes its outputs.
+static void tli_describe_needed(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];
     tl_range none, room;
@@ -303,6 +303,15 @@ static void tli_describe_backward(tl_run *run) {
                         node->state != TL_STATE_NONE);
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_call_tensor(run, i, tli_gradient_range(run, i, &room), 0);
+}
+
+// The operands of a backward.
+static void tli_describe_backward(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    const tl_node *node = &graph->nodes[run->at.last.node];
+    tl_range room;
+    int32_t i;
+    tli_describe_needed(run);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
         tli_call_tensor(run, tensor, tli_gradient_range(run, tensor, &room), 1);

@@ -23,11 +23,26 @@ static int tli_is_last_pass(const tl_run *run) {
 #ifndef TL_ONLY_TABLES
 static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
 
+// Whether every piece of a state begins at a multiple of the backend's alignment.
+static int tli_fits_pieces(const tl_run *run, int32_t id) {
+    const tl_graph *graph = run->graph;
+    const tl_node *state = &graph->nodes[id];
+    uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
+    int32_t k;
+    for (k = state->first_output; k < state->first_output + state->output_count; k++)
+        if (state->piece_rows < state->rows && graph->outputs[k].bytes / (uint64_t)state->rows *
+                                                   (uint64_t)state->piece_rows % alignment) return 0;
+    return 1;
+}
+
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
-static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
+static tli_rule tli_find_state_rule(const tl_run *run, int32_t id) {
+    const tl_node *node = &run->graph->nodes[id];
     if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
+    if (tli_is_in_pieces(node) && run->in_flight > 1) return TLI_RULE(IN_FLIGHT_PIECES);
+    if (tli_is_in_pieces(node) && !tli_fits_pieces(run, id)) return TLI_RULE(RUN_PIECES_ARE_NOT_ALIGNED);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
 #endif
@@ -41,7 +56,7 @@ static int tli_are_states_written(const tl_run *run) {
     for (i = 0; i < run->graph->tensor_count; i++) {
         const tl_node_output *output = &run->graph->outputs[i];
         const tl_node *node = &run->graph->nodes[output->node];
-        if (tli_has_update(node) && output->output < node->output_count - tli_is_held(node) &&
+        if (tli_learns(node) && output->output < node->output_count - tli_is_held(node) &&
             !run->tensors[i].is_written)
             return 0;
     }
@@ -59,14 +74,14 @@ static tl_result tli_check_states(tl_run *run) {
     tli_zero(&run->updates, sizeof run->updates);
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        tli_rule why = tli_learns(node) ? tli_find_state_rule(run, id) : TLI_NO_RULE;
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);
             tli_put_text(&s, tl_name_node(run->graph, id));
             return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
         }
-        run->updates.state_count += tli_has_update(node);
+        run->updates.state_count += tli_learns(node);
         run->updates.held_count += tli_is_held(node);
     }
     return TL_OK;
