@@ -8242,7 +8242,7 @@ static size_t tli_finish(tli_writer *w) {
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
     X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
     X(RUN_PIECES_ARE_NOT_ALIGNED, \
-      "graph: %s: a piece does not begin at a multiple of the backend's alignment (tl_pieces_desc)", "node")
+      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", "node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -11080,12 +11080,13 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// The rules of rows and pieces of a state.
+// The rules of rows and pieces of a state. Of one in pieces they may be unknown: it can be planned, not run.
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t k;
     if (node->rows < 0 || (node->rows && !tli_learns(node))) return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
-    if (tli_is_in_pieces(node) ? node->piece_rows < 1 || node->piece_rows > node->rows : node->piece_rows != 0)
+    if (tli_is_in_pieces(node) ? node->piece_rows < (node->rows > 0) || node->piece_rows > node->rows
+                               : node->piece_rows != 0)
         return TLI_RULE(PIECE_IS_1_TO_WROWS);
     for (k = node->first_output; k < node->first_output + node->output_count && node->rows; k++)
         if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
@@ -11108,7 +11109,8 @@ static tli_rule tli_check_reader(const tl_graph *graph, int32_t id) {
         if (!state) continue;
         if (tli_count_uses_above(graph, state->first_output, id) > 1) return TLI_RULE(PIECES_HAVE_ONE_READER);
         if (!node->has_grad || node->takes_blocks) return TLI_RULE(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS);
-        if (node->bwork_bytes < tli_find_piece_bytes(graph, state)) return TLI_RULE(PIECES_NEED_BWORK);
+        if (state->rows && node->bwork_bytes < tli_find_piece_bytes(graph, state))
+            return TLI_RULE(PIECES_NEED_BWORK);
     }
     return TLI_NO_RULE;
 }
@@ -38557,6 +38559,7 @@ static int tli_arena_round(tli_arena_plan *a) {
         a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
         a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
         a->nodes[i].swork_bytes = tli_round_bytes(a->nodes[i].swork_bytes, a->alignment);
+        a->nodes[i].rows = a->nodes[i].piece_rows = 0;      // which do not divide rounded bytes
     }
     for (i = 0; i < graph->tensor_count; i++)
         a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
@@ -51412,7 +51415,7 @@ static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
 // Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
 static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
     uint64_t *work[4];
-    int k;
+    int k, in_pieces = tli_reads_pieces(c->desc->graph, node);      // whose bytes stay
     work[0] = &node->saved_bytes;
     work[1] = &node->fwork_bytes;
     work[2] = &node->bwork_bytes;
@@ -51422,7 +51425,7 @@ static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) 
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
     for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
-        *work[k] = node->state ? bytes : tli_scale_bytes(bytes, c->precision);
+        *work[k] = node->state || (k == 2 && in_pieces) ? bytes : tli_scale_bytes(bytes, c->precision);
     }
 }
 
@@ -67823,7 +67826,8 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// What a backward reads: of inputs and outputs only those that its `needs` name. An update writes its outputs.
+// What a backward reads: of inputs and outputs only those that its `needs` name, and no weight in pieces where
+// it makes one, because the rows before were updated. An update writes its outputs.
 static void tli_describe_needed(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];
@@ -67832,8 +67836,8 @@ static void tli_describe_needed(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
-                        0);
+        int is_read = input->needed && !(run->at.call.piece && tli_find_pieces(graph, node, i));
+        tli_call_tensor(run, input->tensor, is_read ? tli_tensor_range(run, input->tensor, &room) : &none, 0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none,
@@ -68323,16 +68327,16 @@ static int tli_is_last_pass(const tl_run *run) {
 #ifndef TL_ONLY_TABLES
 static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
 
-// Whether every piece of a state begins at a multiple of the backend's alignment.
+// Whether the pieces of a state are known, and each begins at a multiple of the backend's alignment.
 static int tli_fits_pieces(const tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *state = &graph->nodes[id];
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
     int32_t k;
-    for (k = state->first_output; k < state->first_output + state->output_count; k++)
+    for (k = state->first_output; state->rows && k < state->first_output + state->output_count; k++)
         if (state->piece_rows < state->rows && graph->outputs[k].bytes / (uint64_t)state->rows *
                                                    (uint64_t)state->piece_rows % alignment) return 0;
-    return 1;
+    return state->rows > 0;
 }
 
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
@@ -71340,7 +71344,8 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         tl_node *node = &nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
-        if (!node->state) node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        if (!node->state && !tli_reads_pieces(graph, node))     // the bytes of states stay
+            node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
         node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {

@@ -46,6 +46,7 @@ typedef struct case_of {
     uint64_t peak, budget, expected, host_budget;  // host_budget 0 = nothing is spilled
     tl_device device;     // its link
     int32_t  repeat;
+    int32_t  in_pieces;   // states
     int      inference, was_infeasible;
 } case_of;
 
@@ -68,6 +69,10 @@ static void make_case(tl_random *random, int32_t max_nodes, int inference, int f
     if (form == WITH_STATES) add_states(random, c);
     if (form == INPUTS_DIE) (void)random_let_inputs_die(random, &c->graph);
     c->expected = keep_all_outcome(&c->graph, inference, c->repeat, &c->peak);
+    if (form == WITH_STATES && c->repeat == 1 && random_chance(random, 90)) {
+        c->in_pieces = random_train_in_pieces(NULL, random, &c->graph);
+        assert_true(keep_all_outcome(&c->graph, inference, c->repeat, &c->peak) == c->expected);
+    }
     c->budget = 1 + c->peak - tl_next_random_below(random, c->peak * 2 / 3 + 1);
     if (random_chance(random, 25)) {
         c->host_budget = 1 + tl_next_random_below(random, c->peak);
@@ -166,20 +171,21 @@ static void random_graphs_run_as_planned_with_the_gradients_of_keep_all(void **s
 // The states after two training steps, every gradient and result are those of a run that keeps everything.
 static void graphs_with_states_are_trained_as_keep_all_trains_them(void **state) {
     tl_random random = { 123 };
-    long round, rounds = scaled(400), recomputes = 0, spills = 0, lower = 0;
+    long round, rounds = scaled(400), recomputes = 0, spills = 0, lower = 0, pieces = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         case_of c;
-        make_case(&random, 20, 0, 1, &c);
+        make_case(&random, 20, 0, WITH_STATES, &c);
+        pieces += c.in_pieces > 0;
         run_case(&c, round % 4 == 3 ? (int)(round / 4 % BACKEND_KINDS) : BACKEND_CHECKED, tl_next_random(&random));
         recomputes += is_made_again(&c);
         spills += c.plan.host_peak_bytes > 0;
         lower += c.plan.peak_bytes < c.peak;
         free_case(&c);
     }
-    printf("%ld graphs with states: %ld with forwards made again, %ld spilled, %ld below the peak of keep all\n", rounds,
-           recomputes, spills, lower);
-    assert_true(is_thinned() || (recomputes > rounds / 10 && lower > rounds / 4));
+    printf("%ld graphs with states: %ld with states in pieces, %ld with forwards made again, %ld spilled, %ld below the peak of "
+           "keep all\n", rounds, pieces, recomputes, spills, lower);
+    assert_true(is_thinned() || (recomputes > rounds / 10 && lower > rounds / 4 && pieces > rounds / 12));
 }
 
 // What is freed is written again before each pass; and the outcome is that of inputs that stay.

@@ -1432,7 +1432,7 @@
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
     X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
     X(RUN_PIECES_ARE_NOT_ALIGNED, \
-      "graph: %s: a piece does not begin at a multiple of the backend's alignment (tl_pieces_desc)", "node")
+      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", "node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -285,12 +285,13 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// The rules of rows and pieces of a state.
+// The rules of rows and pieces of a state. Of one in pieces they may be unknown: it can be planned, not run.
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t k;
     if (node->rows < 0 || (node->rows && !tli_learns(node))) return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
-    if (tli_is_in_pieces(node) ? node->piece_rows < 1 || node->piece_rows > node->rows : node->piece_rows != 0)
+    if (tli_is_in_pieces(node) ? node->piece_rows < (node->rows > 0) || node->piece_rows > node->rows
+                               : node->piece_rows != 0)
         return TLI_RULE(PIECE_IS_1_TO_WROWS);
     for (k = node->first_output; k < node->first_output + node->output_count && node->rows; k++)
         if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
@@ -313,7 +314,8 @@ static tli_rule tli_check_reader(const tl_graph *graph, int32_t id) {
         if (!state) continue;
         if (tli_count_uses_above(graph, state->first_output, id) > 1) return TLI_RULE(PIECES_HAVE_ONE_READER);
         if (!node->has_grad || node->takes_blocks) return TLI_RULE(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS);
-        if (node->bwork_bytes < tli_find_piece_bytes(graph, state)) return TLI_RULE(PIECES_NEED_BWORK);
+        if (state->rows && node->bwork_bytes < tli_find_piece_bytes(graph, state))
+            return TLI_RULE(PIECES_NEED_BWORK);
     }
     return TLI_NO_RULE;
 }

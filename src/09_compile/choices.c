@@ -244,7 +244,7 @@ static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
 // Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
 static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
     uint64_t *work[4];
-    int k;
+    int k, in_pieces = tli_reads_pieces(c->desc->graph, node);      // whose bytes stay
     work[0] = &node->saved_bytes;
     work[1] = &node->fwork_bytes;
     work[2] = &node->bwork_bytes;
@@ -254,7 +254,7 @@ static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) 
     node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
     for (k = 0; k < 4; k++) {
         uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
-        *work[k] = node->state ? bytes : tli_scale_bytes(bytes, c->precision);
+        *work[k] = node->state || (k == 2 && in_pieces) ? bytes : tli_scale_bytes(bytes, c->precision);
     }
 }
 

@@ -58,28 +58,76 @@ static void mix_into(uint64_t sum, const tl_operand *operand, int adds) {
     }
 }
 
+// -- states in pieces --
+
+// The rows of a tensor that the kernels treat one by one: those of the weight and the moments of a state.
+static inline uint64_t mixer_rows(const tl_graph *graph, int32_t tensor) {
+    const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+    return maker->rows ? (uint64_t)maker->rows : 1;
+}
+
+static inline int mixer_has_rows(const tl_graph *graph, int32_t tensor) { return graph->nodes[graph->outputs[tensor].node].rows > 0; }
+
+// The part of an operand that is row r of so many.
+static inline tl_operand mixer_row(tl_operand operand, uint64_t rows, uint64_t r) {
+    operand.range.bytes /= rows;
+    operand.host = operand.host ? (char *)operand.host + r * operand.range.bytes : NULL;
+    return operand;
+}
+
+// The input of which a backward is called for some rows of the gradient; -1 = it is called for all the rest.
+static inline int32_t mixer_piece(const tl_kernel_call *call) {
+    const tl_node *node = &call->graph->nodes[call->node];
+    int32_t i = node->input_count;
+    if (call->kind != TL_STEP_BACKWARD) return -1;
+    while (--i >= 0) {
+        const tl_node_output *from = &call->graph->outputs[call->graph->inputs[node->first_input + i].tensor];
+        if (call->graph->nodes[from->node].state == TL_STATE_PIECES && call->input_grads[i].range.bytes) return i;
+    }
+    return -1;
+}
+
+// The bytes of the rows of a tensor that a call has; of a call for all rows those of the tensor.
+static inline uint64_t mixer_bytes(const tl_kernel_call *call, const tl_node_output *tensor) {
+    const tl_node *state = &call->graph->nodes[tensor->node];
+    return state->state == TL_STATE_PIECES ? tensor->bytes / (uint64_t)state->rows * call->count : tensor->bytes;
+}
+
+// Which rows a piece has: those that follow the piece before, as many as a piece has, and no row behind the last.
+static inline void mixer_check_rows(const tl_kernel_call *call, const tl_node *state) {
+    assert_int_equal(call->total, state->rows);
+    assert_int_equal(call->first % (uint64_t)state->piece_rows, 0);
+    assert_int_equal(call->count, call->total - call->first < (uint64_t)state->piece_rows ? call->total - call->first
+                                                                                          : (uint64_t)state->piece_rows);
+}
+
 // A call gets what its step names: the right bytes, and nothing else.
 static void mixer_check(const mixer *m, const tl_kernel_call *call) {
     const tl_graph *graph = call->graph;
     const tl_node *node = &graph->nodes[call->node];
-    int backward = call->kind == TL_STEP_BACKWARD;
-    int32_t i;
+    int backward = call->kind == TL_STEP_BACKWARD, in_pieces = node->state == TL_STATE_PIECES;
+    int32_t i, piece = mixer_piece(call), is_hidden;
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
         const tl_node_output *tensor = &graph->outputs[input->tensor];
-        uint64_t gradient = backward && graph->nodes[tensor->node].has_grad ? tensor->bytes : 0;
-        assert_int_equal(call->inputs[i].range.bytes, !backward || input->needed ? tensor->bytes : 0);
+        uint64_t gradient = backward && graph->nodes[tensor->node].has_grad && piece < 0 ? tensor->bytes : 0;
+        if (i == piece) gradient = mixer_bytes(call, tensor);
+        is_hidden = piece >= 0 && graph->nodes[tensor->node].state == TL_STATE_PIECES;     // some rows were updated
+        assert_int_equal(call->inputs[i].range.bytes, !backward || (input->needed && !is_hidden) ? tensor->bytes : 0);
         assert_int_equal(call->input_grads[i].range.bytes, gradient);
         assert_int_equal(!call->inputs[i].host, !call->inputs[i].range.bytes);
         assert_int_equal(!call->input_grads[i].host, !gradient);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_node_output *output = &graph->outputs[node->first_output + i];
-        assert_int_equal(call->outputs[i].range.bytes, !backward || output->needed ? output->bytes : 0);
-        assert_int_equal(call->output_grads[i].range.bytes, backward && (!node->state || !i) ? output->bytes : 0);
+        assert_int_equal(call->outputs[i].range.bytes, !backward || output->needed || in_pieces ? mixer_bytes(call, output) : 0);
+        assert_int_equal(call->output_grads[i].range.bytes, backward && (!node->state || !i) ? mixer_bytes(call, output) : 0);
     }
+    if (in_pieces) mixer_check_rows(call, node);
+    if (piece >= 0) mixer_check_rows(call, &graph->nodes[graph->outputs[graph->inputs[node->first_input + piece].tensor].node]);
     assert_int_equal(call->saved.range.bytes, backward || call->kind == TL_STEP_FORWARD_SAVE ? node->saved_bytes : 0);
-    assert_int_equal(call->scratch.range.bytes,
+    if (!in_pieces && piece < 0)
+        assert_int_equal(call->scratch.range.bytes,
                      backward ? node->bwork_bytes : call->kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes);
     assert_int_equal(!call->saved.host, !call->saved.range.bytes);
     if (call->kind == TL_STEP_FORWARD_INPLACE)
@@ -132,30 +180,48 @@ static tl_result mixer_forward(const tl_kernel_call *call, void *user) {
 static void mixer_update(mixer *m, const tl_kernel_call *call, uint64_t sum) {
     const tl_node *node = &call->graph->nodes[call->node];
     int32_t i, end = node->output_count - (node->state == TL_STATE_HELD);
-    sum = mix_bytes(sum, &call->output_grads[0]);
-    for (i = 0; i < end; i++) mix_into(sum + (uint64_t)i, &call->outputs[i], 1);
+    uint64_t rows = node->state == TL_STATE_PIECES ? call->count : mixer_rows(call->graph, node->first_output), r;
+    for (r = 0; r < rows; r++) {
+        tl_operand gradient = mixer_row(call->output_grads[0], rows, r);
+        uint64_t own = mix_bytes(sum, &gradient);
+        for (i = 0; i < end; i++) {
+            tl_operand row = mixer_row(call->outputs[i], rows, r);
+            mix_into(own + (uint64_t)i, &row, 1);
+        }
+    }
     mix_into(sum + 1000, &call->scratch, 1);
-    m->updates++;
+    if (node->state != TL_STATE_PIECES || call->first + call->count == call->total) m->updates++;
 }
 
 static tl_result mixer_backward(const tl_kernel_call *call, void *user) {
     mixer *m = (mixer *)user;
     const tl_node *node = &call->graph->nodes[call->node];
-    uint64_t sum = tl_mix_u64((uint64_t)call->node, m->uses_stream ? 0 : call->seed);
-    int32_t i;
+    uint64_t sum = tl_mix_u64((uint64_t)call->node, m->uses_stream ? 0 : call->seed), r, rows_sum;
+    int32_t i, piece = mixer_piece(call);
     if (m->calls++ == m->fail_at) return TL_ERROR_CORRUPT;
     mixer_check(m, call);
-    m->backwards++;
+    m->backwards += node->state != TL_STATE_PIECES && piece < 0;
     if (node->state) { mixer_update(m, call, sum); return TL_OK; }
-    for (i = 0; i < node->input_count; i++) sum = mix_bytes(sum, &call->inputs[i]);
     for (i = 0; i < node->output_count; i++) {
         sum = mix_bytes(sum, &call->outputs[i]);
         sum = mix_bytes(sum, &call->output_grads[i]);
     }
     sum = mix_bytes(sum, &call->saved);
+    for (i = 0; i < node->input_count; i++)
+        if (!mixer_has_rows(call->graph, call->graph->inputs[node->first_input + i].tensor)) sum = mix_bytes(sum, &call->inputs[i]);
+    rows_sum = sum;     // no gradient of a weight with rows depends on such a weight
+    for (i = 0; i < node->input_count; i++)
+        if (mixer_has_rows(call->graph, call->graph->inputs[node->first_input + i].tensor)) sum = mix_bytes(sum, &call->inputs[i]);
     mix_into(sum + 1000, &call->scratch, 1);
-    m->gradients[call->node] = tl_mix_u64(m->gradients[call->node], sum);
-    for (i = 0; i < node->input_count; i++) mix_into(sum + (uint64_t)i, &call->input_grads[i], 1);
+    if (piece < 0) m->gradients[call->node] = tl_mix_u64(m->gradients[call->node], sum);
+    for (i = 0; i < node->input_count; i++) {
+        int32_t tensor = call->graph->inputs[node->first_input + i].tensor;
+        uint64_t rows = i == piece ? call->count : mixer_rows(call->graph, tensor), own = mixer_has_rows(call->graph, tensor) ? rows_sum : sum;
+        for (r = 0; r < rows; r++) {
+            tl_operand row = mixer_row(call->input_grads[i], rows, r);
+            mix_into(own + (uint64_t)i + 64 * (r + (i == piece ? call->first : 0)), &row, 1);
+        }
+    }
     if (m->stray && m->calls - 1 == m->stray_at) mixer_misbehave(m, call);
     return TL_OK;
 }

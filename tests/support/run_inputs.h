@@ -11,7 +11,8 @@ static inline int32_t list_kernels(const tl_graph *graph, tl_kernel_fn forward, 
     int32_t id, count = 0;
     for (id = 0; id < graph->node_count; id++) {
         int32_t k = 0;
-        if (graph->nodes[id].is_input && !graph->nodes[id].has_grad) continue;     // of a state there is an update
+        if (graph->nodes[id].is_input && !graph->nodes[id].has_grad && graph->nodes[id].state != TL_STATE_PIECES)
+            continue;     // of a state there is an update
         while (k < count && strcmp(kernels[k].op, tl_name_op(graph, id))) k++;
         if (k < count) continue;
         kernels[count].op = tl_name_op(graph, id);

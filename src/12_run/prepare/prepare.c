@@ -206,7 +206,8 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
         tl_node *node = &nodes[i];
         node->saved_bytes = tli_scale_bytes(node->saved_bytes, run->precision);
         node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, run->precision);
-        if (!node->state) node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
+        if (!node->state && !tli_reads_pieces(graph, node))     // the bytes of states stay
+            node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, run->precision);
         node->swork_bytes = tli_scale_bytes(node->swork_bytes, run->precision);
     }
     for (i = 0; i < graph->tensor_count; i++) {

@@ -286,7 +286,8 @@ static tl_result tli_begin_backward(tl_run *run) {
     return result ? result : tli_claim_device(run, node->bwork_bytes, &run->at.call.scratch);
 }
 
-// What a backward reads: of inputs and outputs only those that its `needs` name. An update writes its outputs.
+// What a backward reads: of inputs and outputs only those that its `needs` name, and no weight in pieces where
+// it makes one, because the rows before were updated. An update writes its outputs.
 static void tli_describe_needed(tl_run *run) {
     const tl_graph *graph = run->graph;
     const tl_node *node = &graph->nodes[run->at.last.node];
@@ -295,8 +296,8 @@ static void tli_describe_needed(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
-        tli_call_tensor(run, input->tensor, input->needed ? tli_tensor_range(run, input->tensor, &room) : &none,
-                        0);
+        int is_read = input->needed && !(run->at.call.piece && tli_find_pieces(graph, node, i));
+        tli_call_tensor(run, input->tensor, is_read ? tli_tensor_range(run, input->tensor, &room) : &none, 0);
     }
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         tli_call_tensor(run, i, graph->outputs[i].needed ? tli_tensor_range(run, i, &room) : &none,

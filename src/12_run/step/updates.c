@@ -23,16 +23,16 @@ static int tli_is_last_pass(const tl_run *run) {
 #ifndef TL_ONLY_TABLES
 static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
 
-// Whether every piece of a state begins at a multiple of the backend's alignment.
+// Whether the pieces of a state are known, and each begins at a multiple of the backend's alignment.
 static int tli_fits_pieces(const tl_run *run, int32_t id) {
     const tl_graph *graph = run->graph;
     const tl_node *state = &graph->nodes[id];
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
     int32_t k;
-    for (k = state->first_output; k < state->first_output + state->output_count; k++)
+    for (k = state->first_output; state->rows && k < state->first_output + state->output_count; k++)
         if (state->piece_rows < state->rows && graph->outputs[k].bytes / (uint64_t)state->rows *
                                                    (uint64_t)state->piece_rows % alignment) return 0;
-    return 1;
+    return state->rows > 0;
 }
 
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
