@@ -2020,9 +2020,13 @@ typedef struct tl_replay_operand {
     void     *memory;    // what allocate returned; NULL = not present: not needed, not wanted, or of 0 bytes
     int32_t   lifetime;  // in tl_replay_call.lifetimes; -1 = not present
     tl_start  start;     // of gradients
+    uint64_t  offset, bytes;  // of memory: the part that the call has, which is all of it but where it is for a
+                         // piece (TL_STATE_PIECES)
 } tl_replay_operand;
 
-// One call of a kernel. Counts are those of the node.
+// One call of a kernel. Counts are those of the node. The backward of a node that reads states in pieces is
+// called once for all other gradients, then for each piece: with its gradient alone, a part of the scratch, and
+// then, with step.node = the state, to update the same rows.
 typedef struct tl_replay_call {
     const tl_graph          *graph;
     const tl_lifetime       *lifetimes;
@@ -2035,6 +2039,7 @@ typedef struct tl_replay_call {
     const tl_replay_operand *output_grads;    // [output_count] B; not present in other steps
     const tl_replay_operand *input_grads;     // [input_count] B: add (+=), in this order
     tl_replay_operand        saved, scratch;
+    int32_t                  first, count, total;  // rows of a piece, of all rows; 0, 0, 0 = not for a piece
 } tl_replay_call;
 
 // One copy of a tensor, or of its part in a conversion.
@@ -10901,6 +10906,46 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 // The bytes of a piece of the gradient of a state's weight.
 static uint64_t tli_find_piece_bytes(const tl_graph *graph, const tl_node *state) {
     return graph->outputs[state->first_output].bytes / (uint64_t)state->rows * (uint64_t)state->piece_rows;
+}
+
+// A call of the backward of a node that reads states in pieces, but the first: which rows of which.
+typedef struct tli_state_piece {
+    int32_t input;         // of the node: the weight
+    int32_t state;         // its node
+    int32_t first, count;  // rows
+    int     is_update;     // 1 = the kernel of the state is called, 0 = that of the node
+} tli_state_piece;
+
+static int32_t tli_count_state_pieces(const tl_node *state) {
+    return state->rows / state->piece_rows + (state->rows % state->piece_rows != 0);
+}
+
+// How many calls the backward of a node has: 1, and 2 for each piece.
+static int32_t tli_count_piece_calls(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t count = 1, k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node *state = tli_find_pieces(graph, node, k);
+        if (state) count += 2 * tli_count_state_pieces(state);
+    }
+    return count;
+}
+
+// What call number `at` of the backward of a node is for; at > 0.
+static tli_state_piece tli_find_state_piece(const tl_graph *graph, int32_t id, int32_t at) {
+    const tl_node *node = &graph->nodes[id], *state = NULL;
+    tli_state_piece piece;
+    tli_zero(&piece, sizeof piece);
+    for (at--;; piece.input++) {
+        state = tli_find_pieces(graph, node, piece.input);
+        if (state && at < 2 * tli_count_state_pieces(state)) break;
+        if (state) at -= 2 * tli_count_state_pieces(state);
+    }
+    piece.state = graph->outputs[graph->inputs[node->first_input + piece.input].tensor].node;
+    piece.first = at / 2 * state->piece_rows;
+    piece.count = state->rows - piece.first < state->piece_rows ? state->rows - piece.first : state->piece_rows;
+    piece.is_update = at % 2;
+    return piece;
 }
 
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight,
@@ -21071,16 +21116,20 @@ static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int3
     operand.lifetime = *tli_walk_live(w, w->step.slot, use, index);
     operand.memory = operand.lifetime < 0 ? NULL : w->memory[operand.lifetime];
     operand.start = TL_START_FILLED;
+    operand.offset = 0;
+    operand.bytes = operand.lifetime < 0 ? 0 : w->lifetimes.items[operand.lifetime].bytes;
     return operand;
 }
 
-static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
+static tl_replay_operand tli_walk_nothing(void) {
     tl_replay_operand none;
-    if (is_present) return tli_walk_operand_of(w, TL_USE_OUTPUT, tensor);
-    none.memory = NULL;
+    tli_zero(&none, sizeof none);
     none.lifetime = -1;
-    none.start = TL_START_FILLED;
     return none;
+}
+
+static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
+    return is_present ? tli_walk_operand_of(w, TL_USE_OUTPUT, tensor) : tli_walk_nothing();
 }
 
 // The gradient of a tensor as an operand. first: the first lifetime that begins at the step; a gradient from
@@ -21135,6 +21184,73 @@ static void tli_walk_backward(const tli_walk *w, const tl_node *node, int32_t fi
     }
 }
 
+// Where the operands of a call of a node begin.
+static void tli_walk_place_operands(const tli_walk *w, const tl_node *node, tl_replay_call *call) {
+    call->inputs = w->operands;
+    call->outputs = call->inputs + node->input_count;
+    call->output_grads = call->outputs + node->output_count;
+    call->input_grads = call->output_grads + node->output_count;
+}
+
+// The operands of the update of a piece: its rows of the weight and of the moments, and the gradient.
+static void tli_walk_update(const tli_walk *w, const tli_state_piece *piece, tl_replay_operand gradient,
+                            tl_replay_call *call) {
+    const tl_node *state = &w->graph->nodes[piece->state];
+    tl_replay_operand *at = w->operands;
+    int32_t i;
+    for (i = state->first_output; i < state->first_output + state->output_count; i++, at++) {
+        *at = tli_walk_tensor(w, i, 1);
+        at->bytes = at->bytes / (uint64_t)state->rows * (uint64_t)piece->count;
+        at->offset = w->graph->outputs[i].bytes / (uint64_t)state->rows * (uint64_t)piece->first;
+    }
+    for (i = 0; i < state->output_count; i++) *at++ = i ? tli_walk_nothing() : gradient;
+    tli_walk_place_operands(w, state, call);
+    call->saved = tli_walk_nothing();
+    call->step.node = piece->state;
+}
+
+// The operands of the backward that makes a piece of a gradient.
+static void tli_walk_make_piece(const tli_walk *w, const tli_state_piece *piece, tl_replay_operand gradient,
+                                tl_replay_call *call) {
+    const tl_node *node = &w->graph->nodes[w->step.node];
+    tl_replay_operand *input_grads = w->operands + node->input_count + 2 * node->output_count;
+    int32_t i;
+    tli_walk_backward(w, node, INT32_MAX);
+    for (i = 0; i < node->input_count; i++) {
+        if (tli_find_pieces(w->graph, node, i)) w->operands[i] = tli_walk_nothing();
+        input_grads[i] = i == piece->input ? gradient : tli_walk_nothing();
+    }
+    tli_walk_place_operands(w, node, call);
+    call->step.node = w->step.node;
+}
+
+// The calls of a backward for the pieces of states. call: as the one for all other gradients had it.
+static tl_result tli_walk_pieces(const tli_walk *w, tl_replay_call *call) {
+    int32_t count = tli_count_piece_calls(w->graph, w->step.node), at;
+    tl_replay_operand saved = call->saved, scratch = call->scratch;
+    tl_result result = TL_OK;
+    for (at = 1; at < count && !result; at++) {
+        tli_state_piece piece = tli_find_state_piece(w->graph, w->step.node, at);
+        const tl_node *state = &w->graph->nodes[piece.state];
+        tl_replay_operand gradient = scratch;
+        uint64_t bytes = tli_find_piece_bytes(w->graph, state), begin = scratch.bytes - bytes;
+        begin -= begin % tli_larger_u64(TLI_PIECE_ALIGNMENT, w->desc->plan->alignment_bytes);
+        gradient.offset = begin;
+        gradient.bytes = bytes / (uint64_t)state->piece_rows * (uint64_t)piece.count;
+        gradient.start = piece.is_update ? TL_START_FILLED : TL_START_ZERO;
+        call->first = piece.first;
+        call->count = piece.count;
+        call->total = state->rows;
+        call->saved = saved;
+        if (piece.is_update) tli_walk_update(w, &piece, gradient, call);
+        else tli_walk_make_piece(w, &piece, gradient, call);
+        call->scratch = begin ? scratch : tli_walk_nothing();
+        call->scratch.bytes = begin;
+        result = (w->desc->call)(call, w->desc->user);
+    }
+    return result;
+}
+
 static tl_result tli_walk_compute(tli_walk *w) {
     const tl_node *node = &w->graph->nodes[w->step.node];
     int32_t first = w->opened;
@@ -21147,10 +21263,7 @@ static tl_result tli_walk_compute(tli_walk *w) {
     call.lifetimes = w->lifetimes.items;
     call.step = w->step;
     call.index = w->index;
-    call.inputs = w->operands;
-    call.outputs = call.inputs + node->input_count;
-    call.output_grads = call.outputs + node->output_count;
-    call.input_grads = call.output_grads + node->output_count;
+    tli_walk_place_operands(w, node, &call);
     if (w->step.kind == TL_STEP_BACKWARD) tli_walk_backward(w, node, first);
     else tli_walk_forward(w, node, &call, first);
     call.saved = tli_walk_operand_of(w, TL_USE_SAVED, w->step.node);
@@ -21158,6 +21271,7 @@ static tl_result tli_walk_compute(tli_walk *w) {
         call.saved = tli_walk_tensor(w, 0, 0);
     call.scratch = tli_walk_operand_of(w, TL_USE_SCRATCH, w->step.node);
     result = (w->desc->call)(&call, w->desc->user);
+    if (!result && w->step.kind == TL_STEP_BACKWARD) result = tli_walk_pieces(w, &call);
     return result ? tli_walk_failed(w, result, "call") : TL_OK;
 }
 
@@ -68458,53 +68572,21 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
 // The piece stands at the end of the scratch, at a multiple of TLI_PIECE_ALIGNMENT and of the backend's
 // alignment.
 
-// A call of a step: which rows of which state.
-typedef struct tli_state_piece {
-    int32_t input;         // of the node: the weight
-    int32_t state;         // its node
-    int32_t first, count;  // rows
-    int     is_update;     // 1 = the kernel of the state is called, 0 = that of the node
-} tli_state_piece;
-
-static int32_t tli_count_state_pieces(const tl_node *state) {
-    return state->rows / state->piece_rows + (state->rows % state->piece_rows != 0);
-}
-
-// How many calls a step has: 1 + 2 for each piece.
-static int32_t tli_count_piece_calls(const tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->at.last.node];
-    int32_t count = 1, k;
-    for (k = 0; k < node->input_count && run->at.last.kind == TL_STEP_BACKWARD; k++) {
-        const tl_node *state = tli_find_pieces(run->graph, node, k);
-        if (state) count += 2 * tli_count_state_pieces(state);
-    }
-    return count;
+// How many calls a step has.
+static int32_t tli_count_step_calls(const tl_run *run) {
+    return run->at.last.kind == TL_STEP_BACKWARD ? tli_count_piece_calls(run->graph, run->at.last.node) : 1;
 }
 
 // What the call at hand is for; not the first of the step.
-static tli_state_piece tli_find_state_piece(const tl_run *run) {
-    const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->at.last.node], *state = NULL;
-    int32_t at = run->at.call.piece - 1;
-    tli_state_piece piece;
-    tli_zero(&piece, sizeof piece);
-    for (;; piece.input++) {
-        state = tli_find_pieces(graph, node, piece.input);
-        if (state && at < 2 * tli_count_state_pieces(state)) break;
-        if (state) at -= 2 * tli_count_state_pieces(state);
-    }
-    piece.state = graph->outputs[graph->inputs[node->first_input + piece.input].tensor].node;
-    piece.first = at / 2 * state->piece_rows;
-    piece.count = state->rows - piece.first < state->piece_rows ? state->rows - piece.first : state->piece_rows;
-    piece.is_update = at % 2;
-    return piece;
+static tli_state_piece tli_find_call_piece(const tl_run *run) {
+    return tli_find_state_piece(run->graph, run->at.last.node, run->at.call.piece);
 }
 
 // The node of the run's graph whose kernel the call at hand calls.
 static int32_t tli_find_called(const tl_run *run) {
     tli_state_piece piece;
     if (!run->at.call.piece) return run->at.last.node;
-    piece = tli_find_state_piece(run);
+    piece = tli_find_call_piece(run);
     return piece.is_update ? piece.state : run->at.last.node;
 }
 
@@ -68513,7 +68595,7 @@ static void tli_take_piece(tl_run *run) {
     tli_call *call = &run->at.call;
     tli_state_piece piece;
     call->piece++;
-    piece = tli_find_state_piece(run);
+    piece = tli_find_call_piece(run);
     call->first = (tl_size)piece.first;
     call->count = (tl_size)piece.count;
     call->total = (tl_size)run->graph->nodes[piece.state].rows;
@@ -68598,7 +68680,7 @@ static void tli_describe_update(tl_run *run, const tli_state_piece *piece, const
 
 // Describe the operands of the call at hand, not the first of its step, and clear a gradient that it adds to.
 static tl_result tli_describe_piece(tl_run *run) {
-    tli_state_piece piece = tli_find_state_piece(run);
+    tli_state_piece piece = tli_find_call_piece(run);
     tl_range work, gradient = tli_find_piece_range(run, &piece, &work);
     if (piece.is_update) tli_describe_update(run, &piece, &gradient);
     else tli_describe_gradient(run, &piece, &gradient);
@@ -68860,7 +68942,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 #endif
     tli_start_turns(run, &cut);
     run->at.call.piece = 0;
-    run->at.call.pieces = tli_count_piece_calls(run);
+    run->at.call.pieces = tli_count_step_calls(run);
     run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
     tli_clear_reports(run);

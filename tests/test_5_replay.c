@@ -60,7 +60,7 @@ static tl_result client_allocate(const tl_lifetime *life, void **memory, void *u
         at = (char *)malloc((size_t)life->bytes);
     }
     memset(at, 0xA5, (size_t)life->bytes);
-    if (life->use == TL_USE_INPUT)
+    if (life->use == TL_USE_INPUT || life->use == TL_USE_STATE)
         for (i = 0; i < life->bytes; i++) at[i] = (char)input_byte(life->slot, tensor, i);
     if (life->use == TL_USE_OUTPUT && c->calls + c->copies == 0) {
         int is_entry = 0;
@@ -80,7 +80,7 @@ static void client_release(const tl_lifetime *life, void *memory, void *user) {
     c->releases++;
     c->live[host] -= life->bytes;
     assert_true(life->bytes <= 256 && tensor < MOST_TENSORS);
-    if (life->use == TL_USE_OUTPUT && life->free_step == c->plan->step_count)
+    if ((life->use == TL_USE_OUTPUT || life->use == TL_USE_STATE) && life->free_step == c->plan->step_count)
         memcpy(c->results[life->slot][tensor], memory, (size_t)life->bytes);
     memset(memory, 0x5A, (size_t)life->bytes);
     if (c->arena && !host)
@@ -88,24 +88,28 @@ static void client_release(const tl_lifetime *life, void *memory, void *user) {
     else free(memory);
 }
 
-static tl_operand operand_of(const tl_lifetime *lifetimes, const tl_replay_operand *from) {
+// An operand is all of its lifetime, but of a piece.
+static tl_operand operand_of(const tl_replay_call *call, const tl_replay_operand *from) {
     tl_operand operand;
     memset(&operand, 0, sizeof operand);
     assert_int_equal(!from->memory, from->lifetime < 0);
-    if (from->memory) operand.range.bytes = lifetimes[from->lifetime].bytes;
-    operand.host = from->memory;
+    if (!from->memory) return operand;
+    assert_true(from->offset + from->bytes <= call->lifetimes[from->lifetime].bytes);
+    assert_true(call->total || (!from->offset && from->bytes == call->lifetimes[from->lifetime].bytes));
+    operand.range.bytes = from->bytes;
+    operand.host = (char *)from->memory + from->offset;
     return operand;
 }
 
 // A gradient begins as zeroes, that of a loss as 1.0f, of which the last word may be cut.
-static void start_gradient(const tl_lifetime *lifetimes, const tl_replay_operand *operand) {
+static void start_gradient(const tl_replay_operand *operand) {
     const float one = 1.0f;
-    uint64_t i, bytes;
+    unsigned char *at = (unsigned char *)operand->memory + operand->offset;
+    uint64_t i;
     if (!operand->memory || operand->start == TL_START_FILLED) return;
-    bytes = lifetimes[operand->lifetime].bytes;
-    memset(operand->memory, 0, (size_t)bytes);
-    for (i = 0; i < bytes && operand->start == TL_START_LOSS; i++)
-        ((unsigned char *)operand->memory)[i] = ((const unsigned char *)&one)[i % 4];
+    memset(at, 0, (size_t)operand->bytes);
+    for (i = 0; i < operand->bytes && operand->start == TL_START_LOSS; i++)
+        at[i] = ((const unsigned char *)&one)[i % 4];
 }
 
 static tl_result client_call(const tl_replay_call *call, void *user) {
@@ -123,20 +127,23 @@ static tl_result client_call(const tl_replay_call *call, void *user) {
     kernel.recompute = call->recompute;
     kernel.outputs_ready = call->outputs_ready;
     kernel.micro_batch = call->step.slot;
+    kernel.first = (uint64_t)call->first;
+    kernel.count = (uint64_t)call->count;
+    kernel.total = (uint64_t)call->total;
     kernel.seed = tl_mix_u64(tl_mix_u64(42, 0), (uint64_t)call->step.slot << 32 | (uint64_t)c->graph->nodes[kernel.node].origin);
-    for (i = 0; i < node->output_count; i++) start_gradient(call->lifetimes, &call->output_grads[i]);
-    for (i = 0; i < node->input_count; i++) start_gradient(call->lifetimes, &call->input_grads[i]);
+    for (i = 0; i < node->output_count; i++) start_gradient(&call->output_grads[i]);
+    for (i = 0; i < node->input_count; i++) start_gradient(&call->input_grads[i]);
     kernel.inputs = operands;
-    for (i = 0; i < node->input_count; i++) operands[at++] = operand_of(call->lifetimes, &call->inputs[i]);
+    for (i = 0; i < node->input_count; i++) operands[at++] = operand_of(call, &call->inputs[i]);
     kernel.outputs = operands + at;
-    for (i = 0; i < node->output_count; i++) operands[at++] = operand_of(call->lifetimes, &call->outputs[i]);
+    for (i = 0; i < node->output_count; i++) operands[at++] = operand_of(call, &call->outputs[i]);
     kernel.output_grads = operands + at;
-    for (i = 0; i < node->output_count; i++) operands[at++] = operand_of(call->lifetimes, &call->output_grads[i]);
+    for (i = 0; i < node->output_count; i++) operands[at++] = operand_of(call, &call->output_grads[i]);
     kernel.input_grads = operands + at;
-    for (i = 0; i < node->input_count; i++) operands[at++] = operand_of(call->lifetimes, &call->input_grads[i]);
+    for (i = 0; i < node->input_count; i++) operands[at++] = operand_of(call, &call->input_grads[i]);
     assert_true(at <= MOST_OPERANDS);
-    kernel.saved = operand_of(call->lifetimes, &call->saved);
-    kernel.scratch = operand_of(call->lifetimes, &call->scratch);
+    kernel.saved = operand_of(call, &call->saved);
+    kernel.scratch = operand_of(call, &call->scratch);
     return call->step.kind == TL_STEP_BACKWARD ? mixer_backward(&kernel, &c->out.mixers[call->step.slot])
                                                : mixer_forward(&kernel, &c->out.mixers[call->step.slot]);
 }
@@ -204,7 +211,7 @@ static void execute(const tl_graph *graph, const tl_plan *plan, const uint8_t *i
     }
     b.desc.plan = plan;
     bed_must_init(&b);
-    if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
+    if (write_states(b.run, graph) || tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
     for (slot = 0; slot < slots; slot++) {
         assert_int_equal(tl_choose_slot(b.run, slot), TL_OK);
         for (i = 0; i < graph->tensor_count; i++) {
@@ -225,7 +232,7 @@ static void fold_results(client *c, const uint8_t *is_result) {
     for (slot = 0; slot < (c->plan->slot_count ? c->plan->slot_count : 1); slot++)
         for (i = 0; i < c->graph->tensor_count; i++)
             for (k = 0; k < c->graph->outputs[i].bytes && is_result[i]; k++) {
-                int is_input = c->graph->nodes[c->graph->outputs[i].node].is_input;
+                int is_input = c->graph->nodes[c->graph->outputs[i].node].is_input && !c->graph->nodes[c->graph->outputs[i].node].state;
                 unsigned char byte = is_input ? input_byte(slot, i, k) : c->results[slot][i][k];
                 c->out.results[slot] = tl_mix_u64(c->out.results[slot], byte);
             }
@@ -233,13 +240,28 @@ static void fold_results(client *c, const uint8_t *is_result) {
 
 // -- random plans --
 
-// A plan of the planner within less than keep all takes, with a host now and then; or a walk over legal steps.
+// Let a graph own weights, some in pieces; returns in how many calls beside its steps the pieces are made and used.
+static long own_weights(tl_env *env, tl_random *random, tl_graph *graph) {
+    tl_graph plain = *graph;
+    long calls = 0;
+    int32_t i;
+    if (random_add_states(env, random, &plain, random_count(random, 1, 6), graph)) fail_msg("%s", "no states");
+    tl_free_graph(env, &plain);
+    assert_true(random_train_in_pieces(env, random, graph) >= 0);
+    for (i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].state == TL_STATE_PIECES)
+            calls += 2 * ((graph->nodes[i].rows + graph->nodes[i].piece_rows - 1) / graph->nodes[i].piece_rows);
+    return calls;
+}
+
+// A plan of the planner within less than keep all takes, with a host now and then; or, where *is_walk says that it may be
+// one, a walk over legal steps.
 static int random_case(tl_env *env, tl_random *random, const tl_graph *graph, int *is_walk, tl_plan *plan) {
     tl_remat_desc desc;
     tl_remat_report report;
     tl_plan all;
     memset(&desc, 0, sizeof desc);
-    *is_walk = random_chance(random, 60);
+    *is_walk = *is_walk && random_chance(random, 60);
     if (*is_walk) {
         tl_simulate_desc simulate = { 0 };
         tl_report figures;
@@ -269,7 +291,7 @@ static void a_replay_allocates_what_is_planned_and_computes_what_a_run_computes(
     static client c;
     static outcome expected;
     tl_random random = { 516 };
-    long round = 0, done, slots = 0, spills = 0, packs = 0, forward_only = 0, again = 0;
+    long round = 0, done, slots = 0, spills = 0, packs = 0, forward_only = 0, again = 0, in_pieces = 0;
     (void)state;
     for (done = 0; done < scaled(1000); round++) {
         tl_env env = silent_env();
@@ -278,15 +300,19 @@ static void a_replay_allocates_what_is_planned_and_computes_what_a_run_computes(
         tl_simulate_desc desc = { 0 };
         tl_report report;
         uint8_t is_result[MOST_TENSORS] = { 0 };
-        int is_walk;
+        int is_walk = done % 5 != 4;
+        long calls = 0;
         int32_t i;
         assert_int_equal(random_graph(&env, &random, 16, &graph), TL_OK);
+        if (!is_walk) calls = own_weights(&env, &random, &graph);
         if (!random_case(&env, &random, &graph, &is_walk, &plan)) { tl_free_graph(&env, &graph); continue; }
         done++;
         desc.graph = &graph;
         desc.plan = &plan;
         assert_int_equal(tl_simulate_plan(&env, &desc, &report), TL_OK);
         tli_mark_results(&graph, plan.inference, is_result);
+        for (i = 0; i < graph.tensor_count; i++) is_result[i] |= graph.nodes[graph.outputs[i].node].state != TL_STATE_NONE;
+        if (plan.inference) calls = 0;
         execute(&graph, &plan, is_result, &expected);
         open_client(&c, &graph, &plan);
         c.copies_late = (int)(done % 2);
@@ -301,7 +327,8 @@ static void a_replay_allocates_what_is_planned_and_computes_what_a_run_computes(
         assert_int_equal(c.live[0] + c.live[1], 0);
         assert_int_equal(c.allocations, c.releases);
         assert_int_equal(c.allocations, report.allocation_count + report.host_allocation_count);
-        assert_int_equal(c.calls, report.forward_count + report.backward_count);
+        assert_int_equal(c.calls, report.forward_count + report.backward_count + calls);
+        in_pieces += calls > 0;
         for (i = 0; i < RANDOM_SLOTS; i++) {
             assert_memory_equal(c.out.mixers[i].gradients, expected.mixers[i].gradients, sizeof expected.mixers[i].gradients);
             assert_true(c.out.mixers[i].saves_alone >= expected.mixers[i].saves_alone);    // outputs of 0 bytes are no outputs to make
@@ -317,8 +344,9 @@ static void a_replay_allocates_what_is_planned_and_computes_what_a_run_computes(
         free_case(&env, is_walk, &plan);
         tl_free_graph(&env, &graph);
     }
-    print_message("%ld plans replayed: %ld in slots, %ld with host copies, %ld compress, %ld forward only, %ld run nodes again\n",
-                  done, slots, spills, packs, forward_only, again);
+    print_message("%ld plans replayed: %ld in slots, %ld with host copies, %ld compress, %ld forward only, %ld run nodes again, "
+                  "%ld train in pieces\n", done, slots, spills, packs, forward_only, again, in_pieces);
+    assert_true(is_thinned() || in_pieces > 10);
     assert_true(slots > done / 10 && spills > done / 10 && packs > done / 20 && forward_only > done / 10 && again > done / 5);
 }
 
@@ -332,7 +360,7 @@ static void whatever_fails_everything_is_released(void **state) {
         tl_env env = silent_env();
         tl_graph graph;
         tl_plan plan;
-        int is_walk;
+        int is_walk = 1;
         long at = 0;
         tl_result result = TL_OK;
         assert_int_equal(random_graph(&env, &random, 8, &graph), TL_OK);

@@ -108,6 +108,46 @@ static uint64_t tli_find_piece_bytes(const tl_graph *graph, const tl_node *state
     return graph->outputs[state->first_output].bytes / (uint64_t)state->rows * (uint64_t)state->piece_rows;
 }
 
+// A call of the backward of a node that reads states in pieces, but the first: which rows of which.
+typedef struct tli_state_piece {
+    int32_t input;         // of the node: the weight
+    int32_t state;         // its node
+    int32_t first, count;  // rows
+    int     is_update;     // 1 = the kernel of the state is called, 0 = that of the node
+} tli_state_piece;
+
+static int32_t tli_count_state_pieces(const tl_node *state) {
+    return state->rows / state->piece_rows + (state->rows % state->piece_rows != 0);
+}
+
+// How many calls the backward of a node has: 1, and 2 for each piece.
+static int32_t tli_count_piece_calls(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t count = 1, k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node *state = tli_find_pieces(graph, node, k);
+        if (state) count += 2 * tli_count_state_pieces(state);
+    }
+    return count;
+}
+
+// What call number `at` of the backward of a node is for; at > 0.
+static tli_state_piece tli_find_state_piece(const tl_graph *graph, int32_t id, int32_t at) {
+    const tl_node *node = &graph->nodes[id], *state = NULL;
+    tli_state_piece piece;
+    tli_zero(&piece, sizeof piece);
+    for (at--;; piece.input++) {
+        state = tli_find_pieces(graph, node, piece.input);
+        if (state && at < 2 * tli_count_state_pieces(state)) break;
+        if (state) at -= 2 * tli_count_state_pieces(state);
+    }
+    piece.state = graph->outputs[graph->inputs[node->first_input + piece.input].tensor].node;
+    piece.first = at / 2 * state->piece_rows;
+    piece.count = state->rows - piece.first < state->piece_rows ? state->rows - piece.first : state->piece_rows;
+    piece.is_update = at % 2;
+    return piece;
+}
+
 // The end of the outputs of a node that have a gradient if it has a backward: a state has one of its weight,
 // not of its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {

@@ -366,9 +366,13 @@ typedef struct tl_replay_operand {
     void     *memory;    // what allocate returned; NULL = not present: not needed, not wanted, or of 0 bytes
     int32_t   lifetime;  // in tl_replay_call.lifetimes; -1 = not present
     tl_start  start;     // of gradients
+    uint64_t  offset, bytes;  // of memory: the part that the call has, which is all of it but where it is for a
+                         // piece (TL_STATE_PIECES)
 } tl_replay_operand;
 
-// One call of a kernel. Counts are those of the node.
+// One call of a kernel. Counts are those of the node. The backward of a node that reads states in pieces is
+// called once for all other gradients, then for each piece: with its gradient alone, a part of the scratch, and
+// then, with step.node = the state, to update the same rows.
 typedef struct tl_replay_call {
     const tl_graph          *graph;
     const tl_lifetime       *lifetimes;
@@ -381,6 +385,7 @@ typedef struct tl_replay_call {
     const tl_replay_operand *output_grads;    // [output_count] B; not present in other steps
     const tl_replay_operand *input_grads;     // [input_count] B: add (+=), in this order
     tl_replay_operand        saved, scratch;
+    int32_t                  first, count, total;  // rows of a piece, of all rows; 0, 0, 0 = not for a piece
 } tl_replay_call;
 
 // One copy of a tensor, or of its part in a conversion.

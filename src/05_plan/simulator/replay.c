@@ -131,16 +131,20 @@ static tl_replay_operand tli_walk_operand_of(const tli_walk *w, tl_use use, int3
     operand.lifetime = *tli_walk_live(w, w->step.slot, use, index);
     operand.memory = operand.lifetime < 0 ? NULL : w->memory[operand.lifetime];
     operand.start = TL_START_FILLED;
+    operand.offset = 0;
+    operand.bytes = operand.lifetime < 0 ? 0 : w->lifetimes.items[operand.lifetime].bytes;
     return operand;
 }
 
-static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
+static tl_replay_operand tli_walk_nothing(void) {
     tl_replay_operand none;
-    if (is_present) return tli_walk_operand_of(w, TL_USE_OUTPUT, tensor);
-    none.memory = NULL;
+    tli_zero(&none, sizeof none);
     none.lifetime = -1;
-    none.start = TL_START_FILLED;
     return none;
+}
+
+static tl_replay_operand tli_walk_tensor(const tli_walk *w, int32_t tensor, int is_present) {
+    return is_present ? tli_walk_operand_of(w, TL_USE_OUTPUT, tensor) : tli_walk_nothing();
 }
 
 // The gradient of a tensor as an operand. first: the first lifetime that begins at the step; a gradient from
@@ -195,6 +199,73 @@ static void tli_walk_backward(const tli_walk *w, const tl_node *node, int32_t fi
     }
 }
 
+// Where the operands of a call of a node begin.
+static void tli_walk_place_operands(const tli_walk *w, const tl_node *node, tl_replay_call *call) {
+    call->inputs = w->operands;
+    call->outputs = call->inputs + node->input_count;
+    call->output_grads = call->outputs + node->output_count;
+    call->input_grads = call->output_grads + node->output_count;
+}
+
+// The operands of the update of a piece: its rows of the weight and of the moments, and the gradient.
+static void tli_walk_update(const tli_walk *w, const tli_state_piece *piece, tl_replay_operand gradient,
+                            tl_replay_call *call) {
+    const tl_node *state = &w->graph->nodes[piece->state];
+    tl_replay_operand *at = w->operands;
+    int32_t i;
+    for (i = state->first_output; i < state->first_output + state->output_count; i++, at++) {
+        *at = tli_walk_tensor(w, i, 1);
+        at->bytes = at->bytes / (uint64_t)state->rows * (uint64_t)piece->count;
+        at->offset = w->graph->outputs[i].bytes / (uint64_t)state->rows * (uint64_t)piece->first;
+    }
+    for (i = 0; i < state->output_count; i++) *at++ = i ? tli_walk_nothing() : gradient;
+    tli_walk_place_operands(w, state, call);
+    call->saved = tli_walk_nothing();
+    call->step.node = piece->state;
+}
+
+// The operands of the backward that makes a piece of a gradient.
+static void tli_walk_make_piece(const tli_walk *w, const tli_state_piece *piece, tl_replay_operand gradient,
+                                tl_replay_call *call) {
+    const tl_node *node = &w->graph->nodes[w->step.node];
+    tl_replay_operand *input_grads = w->operands + node->input_count + 2 * node->output_count;
+    int32_t i;
+    tli_walk_backward(w, node, INT32_MAX);
+    for (i = 0; i < node->input_count; i++) {
+        if (tli_find_pieces(w->graph, node, i)) w->operands[i] = tli_walk_nothing();
+        input_grads[i] = i == piece->input ? gradient : tli_walk_nothing();
+    }
+    tli_walk_place_operands(w, node, call);
+    call->step.node = w->step.node;
+}
+
+// The calls of a backward for the pieces of states. call: as the one for all other gradients had it.
+static tl_result tli_walk_pieces(const tli_walk *w, tl_replay_call *call) {
+    int32_t count = tli_count_piece_calls(w->graph, w->step.node), at;
+    tl_replay_operand saved = call->saved, scratch = call->scratch;
+    tl_result result = TL_OK;
+    for (at = 1; at < count && !result; at++) {
+        tli_state_piece piece = tli_find_state_piece(w->graph, w->step.node, at);
+        const tl_node *state = &w->graph->nodes[piece.state];
+        tl_replay_operand gradient = scratch;
+        uint64_t bytes = tli_find_piece_bytes(w->graph, state), begin = scratch.bytes - bytes;
+        begin -= begin % tli_larger_u64(TLI_PIECE_ALIGNMENT, w->desc->plan->alignment_bytes);
+        gradient.offset = begin;
+        gradient.bytes = bytes / (uint64_t)state->piece_rows * (uint64_t)piece.count;
+        gradient.start = piece.is_update ? TL_START_FILLED : TL_START_ZERO;
+        call->first = piece.first;
+        call->count = piece.count;
+        call->total = state->rows;
+        call->saved = saved;
+        if (piece.is_update) tli_walk_update(w, &piece, gradient, call);
+        else tli_walk_make_piece(w, &piece, gradient, call);
+        call->scratch = begin ? scratch : tli_walk_nothing();
+        call->scratch.bytes = begin;
+        result = (w->desc->call)(call, w->desc->user);
+    }
+    return result;
+}
+
 static tl_result tli_walk_compute(tli_walk *w) {
     const tl_node *node = &w->graph->nodes[w->step.node];
     int32_t first = w->opened;
@@ -207,10 +278,7 @@ static tl_result tli_walk_compute(tli_walk *w) {
     call.lifetimes = w->lifetimes.items;
     call.step = w->step;
     call.index = w->index;
-    call.inputs = w->operands;
-    call.outputs = call.inputs + node->input_count;
-    call.output_grads = call.outputs + node->output_count;
-    call.input_grads = call.output_grads + node->output_count;
+    tli_walk_place_operands(w, node, &call);
     if (w->step.kind == TL_STEP_BACKWARD) tli_walk_backward(w, node, first);
     else tli_walk_forward(w, node, &call, first);
     call.saved = tli_walk_operand_of(w, TL_USE_SAVED, w->step.node);
@@ -218,6 +286,7 @@ static tl_result tli_walk_compute(tli_walk *w) {
         call.saved = tli_walk_tensor(w, 0, 0);
     call.scratch = tli_walk_operand_of(w, TL_USE_SCRATCH, w->step.node);
     result = (w->desc->call)(&call, w->desc->user);
+    if (!result && w->step.kind == TL_STEP_BACKWARD) result = tli_walk_pieces(w, &call);
     return result ? tli_walk_failed(w, result, "call") : TL_OK;
 }
 

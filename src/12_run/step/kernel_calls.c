@@ -237,7 +237,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
 #endif
     tli_start_turns(run, &cut);
     run->at.call.piece = 0;
-    run->at.call.pieces = tli_count_piece_calls(run);
+    run->at.call.pieces = tli_count_step_calls(run);
     run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
     tli_clear_reports(run);

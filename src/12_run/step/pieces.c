@@ -12,53 +12,21 @@
 // The piece stands at the end of the scratch, at a multiple of TLI_PIECE_ALIGNMENT and of the backend's
 // alignment.
 
-// A call of a step: which rows of which state.
-typedef struct tli_state_piece {
-    int32_t input;         // of the node: the weight
-    int32_t state;         // its node
-    int32_t first, count;  // rows
-    int     is_update;     // 1 = the kernel of the state is called, 0 = that of the node
-} tli_state_piece;
-
-static int32_t tli_count_state_pieces(const tl_node *state) {
-    return state->rows / state->piece_rows + (state->rows % state->piece_rows != 0);
-}
-
-// How many calls a step has: 1 + 2 for each piece.
-static int32_t tli_count_piece_calls(const tl_run *run) {
-    const tl_node *node = &run->graph->nodes[run->at.last.node];
-    int32_t count = 1, k;
-    for (k = 0; k < node->input_count && run->at.last.kind == TL_STEP_BACKWARD; k++) {
-        const tl_node *state = tli_find_pieces(run->graph, node, k);
-        if (state) count += 2 * tli_count_state_pieces(state);
-    }
-    return count;
+// How many calls a step has.
+static int32_t tli_count_step_calls(const tl_run *run) {
+    return run->at.last.kind == TL_STEP_BACKWARD ? tli_count_piece_calls(run->graph, run->at.last.node) : 1;
 }
 
 // What the call at hand is for; not the first of the step.
-static tli_state_piece tli_find_state_piece(const tl_run *run) {
-    const tl_graph *graph = run->graph;
-    const tl_node *node = &graph->nodes[run->at.last.node], *state = NULL;
-    int32_t at = run->at.call.piece - 1;
-    tli_state_piece piece;
-    tli_zero(&piece, sizeof piece);
-    for (;; piece.input++) {
-        state = tli_find_pieces(graph, node, piece.input);
-        if (state && at < 2 * tli_count_state_pieces(state)) break;
-        if (state) at -= 2 * tli_count_state_pieces(state);
-    }
-    piece.state = graph->outputs[graph->inputs[node->first_input + piece.input].tensor].node;
-    piece.first = at / 2 * state->piece_rows;
-    piece.count = state->rows - piece.first < state->piece_rows ? state->rows - piece.first : state->piece_rows;
-    piece.is_update = at % 2;
-    return piece;
+static tli_state_piece tli_find_call_piece(const tl_run *run) {
+    return tli_find_state_piece(run->graph, run->at.last.node, run->at.call.piece);
 }
 
 // The node of the run's graph whose kernel the call at hand calls.
 static int32_t tli_find_called(const tl_run *run) {
     tli_state_piece piece;
     if (!run->at.call.piece) return run->at.last.node;
-    piece = tli_find_state_piece(run);
+    piece = tli_find_call_piece(run);
     return piece.is_update ? piece.state : run->at.last.node;
 }
 
@@ -67,7 +35,7 @@ static void tli_take_piece(tl_run *run) {
     tli_call *call = &run->at.call;
     tli_state_piece piece;
     call->piece++;
-    piece = tli_find_state_piece(run);
+    piece = tli_find_call_piece(run);
     call->first = (tl_size)piece.first;
     call->count = (tl_size)piece.count;
     call->total = (tl_size)run->graph->nodes[piece.state].rows;
@@ -152,7 +120,7 @@ static void tli_describe_update(tl_run *run, const tli_state_piece *piece, const
 
 // Describe the operands of the call at hand, not the first of its step, and clear a gradient that it adds to.
 static tl_result tli_describe_piece(tl_run *run) {
-    tli_state_piece piece = tli_find_state_piece(run);
+    tli_state_piece piece = tli_find_call_piece(run);
     tl_range work, gradient = tli_find_piece_range(run, &piece, &work);
     if (piece.is_update) tli_describe_update(run, &piece, &gradient);
     else tli_describe_gradient(run, &piece, &gradient);
