@@ -10895,6 +10895,17 @@ static const tl_node *tli_find_pieces(const tl_graph *graph, const tl_node *node
     return tli_is_in_pieces(maker) ? maker : NULL;
 }
 
+// The first node that reads a tensor; -1 = none does.
+static int32_t tli_find_reader(const tl_graph *graph, int32_t tensor) {
+    int32_t id, i;
+    for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (graph->inputs[i].tensor == tensor) return id;
+    }
+    return -1;
+}
+
 static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
     int32_t k = 0;
     while (k < node->input_count && !tli_find_pieces(graph, node, k)) k++;
@@ -23415,6 +23426,7 @@ TLI_IMPL tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_p
 //     B 2     zero                             where, bytes
 //             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
 //     O 1     copy                             to, from, bytes
+//     B 5     pieces 0                         a loop over pieces; its rows are those of the first piece
 //
 // The same rows become calls or a table (code_text.c).
 
@@ -23434,7 +23446,7 @@ TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
 
 typedef enum tli_row_kind {
     TLI_ROW_FORWARD, TLI_ROW_BACKWARD, TLI_ROW_ZERO, TLI_ROW_LOSS, TLI_ROW_COPY, TLI_ROW_WAIT,
-    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
+    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_PIECES, TLI_ROW_COUNT
 } tli_row_kind;
 
 // The array of the written program that a word points into.
@@ -23457,7 +23469,11 @@ typedef struct tli_code_row {
     tli_row_kind kind;
     int32_t step, node, slot;
     int32_t first, count;   // its words: tli_code.words[first] and those that follow
+    int32_t loop;           // of TLI_ROW_PIECES: tli_code.loops[loop]
 } tli_code_row;
+
+// The first piece of a state: the call that makes it and the one that uses it.
+typedef struct tli_code_loop { tli_code_row gradient, update; } tli_code_loop;
 
 // The parts that the operands of a kernel fall into, in the order of its parameters.
 typedef enum tli_role {
@@ -23484,6 +23500,9 @@ typedef struct tli_code {
     tli_code_row       *rows;      // [row_count]
     tli_code_word      *words;     // [word_count]
     int32_t             row_count, row_capacity, word_count, word_capacity;
+    tli_code_row       *into;      // the row that the next word belongs to
+    tli_code_loop      *loops;     // [loop_count]
+    int32_t             loop_count, loop_capacity;
     int                 failed;    // 1 = out of memory
     uint8_t            *is_result;   // [tensors]
     int32_t            *ops;       // [nodes] the first node of the same op; -1 = has no kernel
@@ -23500,12 +23519,20 @@ typedef struct tli_code {
 // -- prototypes --
 
 static int tli_is_trained(const tli_code *c, const tl_node *node) {
-    return node->has_grad && !c->table.plan->inference;
+    return (node->has_grad || tli_is_in_pieces(node)) && !c->table.plan->inference;
 }
 
 static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
     int32_t tensor = graph->inputs[node->first_input + i].tensor;
-    return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0;
+    return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0 ||
+           tli_find_pieces(graph, node, i);
+}
+
+// The scratch of a kernel that makes or uses pieces is what the reader of the state has beside one.
+static int tli_has_update_scratch(const tl_graph *graph, const tl_node *state) {
+    int32_t id = tli_is_in_pieces(state) ? tli_find_reader(graph, state->first_output) : -1;
+    if (id < 0) return state->bwork_bytes > 0;
+    return graph->nodes[id].bwork_bytes - tli_find_piece_bytes(graph, state) >= TLI_PIECE_ALIGNMENT;
 }
 
 // Whether a node has operand i of a part.
@@ -23519,12 +23546,12 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
     case TLI_ROLE_NEEDED_OUT:
         out = out && !(tli_is_held(node) && i == node->output_count - 1);   // the gradient is dout0
-        return backward && out && graph->outputs[node->first_output + i].needed;
+        return backward && out && (graph->outputs[node->first_output + i].needed || tli_is_in_pieces(node));
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
     case TLI_ROLE_SCRATCH:
-        if (backward) return !i && node->bwork_bytes > 0;
+        if (backward) return !i && tli_has_update_scratch(graph, node);
         return !i && (node->fwork_bytes > 0 || (trains && node->saved_bytes > 0 && node->swork_bytes > 0));
     case TLI_ROLE_COUNT: break;
     }
@@ -23535,9 +23562,21 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
 static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int backward, int32_t i) {
     const tl_graph *graph = c->table.graph;
     int32_t id;
-    for (id = op; id < graph->node_count; id++)
-        if (c->ops[id] == op && (!backward || graph->nodes[id].has_grad) &&
-            tli_node_has_part(c, &graph->nodes[id], part, backward, i)) return 1;
+    for (id = op; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (c->ops[id] == op && (!backward || node->has_grad || tli_is_in_pieces(node)) &&
+            tli_node_has_part(c, node, part, backward, i)) return 1;
+    }
+    return 0;
+}
+
+// Whether the backward of an op is called for rows: it makes or uses pieces.
+static int tli_op_takes_rows(const tli_code *c, int32_t op, int backward) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count && backward; id++)
+        if (c->ops[id] == op &&
+            (tli_is_in_pieces(&graph->nodes[id]) || tli_reads_pieces(graph, &graph->nodes[id]))) return 1;
     return 0;
 }
 
@@ -23585,38 +23624,55 @@ static void tli_code_add_word(tli_code *c, int32_t space, uint64_t value) {
     c->words = (tli_code_word *)words;
     c->words[c->word_count].space = space;
     c->words[c->word_count++].value = value;
-    c->rows[c->row_count - 1].count++;
+    c->into->count++;
+}
+
+static tli_code_row tli_code_row_of(const tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
+    tli_code_row row;
+    tli_zero(&row, sizeof row);
+    row.kind = kind;
+    row.step = index;
+    row.node = step->node;
+    row.slot = step->slot;
+    row.first = c->word_count;
+    return row;
 }
 
 static void tli_code_add_row(tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
     void *rows = c->rows;
-    tli_code_row *row;
     if (c->failed) return;
-    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *row)) {
+    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *c->rows)) {
         c->failed = 1;
         return;
     }
     c->rows = (tli_code_row *)rows;
-    row = &c->rows[c->row_count++];
-    row->kind = kind;
-    row->step = index;
-    row->node = step->node;
-    row->slot = step->slot;
-    row->first = c->word_count;
-    row->count = 0;
+    c->into = &c->rows[c->row_count++];
+    *c->into = tli_code_row_of(c, kind, step, index);
 }
 
-// Add the address of a lifetime.
-static void tli_code_add_life(tli_code *c, const tl_lifetime *life) {
+// Add a loop over the pieces of a state.
+static void tli_code_add_loop(tli_code *c, const tl_step *step, int32_t index) {
+    void *loops = c->loops;
+    tli_code_add_row(c, TLI_ROW_PIECES, step, index);
+    if (c->failed) return;
+    c->failed = !tli_grow(c->env, &loops, &c->loop_capacity, c->loop_count, (int64_t)c->loop_count + 1,
+                          sizeof *c->loops);
+    if (c->failed) return;
+    c->loops = (tli_code_loop *)loops;
+    c->into->loop = c->loop_count++;
+}
+
+// Add an address in a lifetime.
+static void tli_code_add_life(tli_code *c, const tl_lifetime *life, uint64_t from) {
     int is_host = life->use == TL_USE_HOST;
-    uint64_t offset = life->offset;
+    uint64_t offset = life->offset + from;
     if (life->block >= 0) offset += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
     tli_code_add_word(c, (is_host ? TLI_SPACE_HOST : TLI_SPACE_BANK) + life->bank, offset);
 }
 
 static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const tl_replay_operand *operand) {
     if (operand->lifetime < 0) tli_code_add_word(c, TLI_SPACE_NONE, 0);
-    else tli_code_add_life(c, &call->lifetimes[operand->lifetime]);
+    else tli_code_add_life(c, &call->lifetimes[operand->lifetime], operand->offset);
 }
 
 static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {
@@ -23649,15 +23705,12 @@ static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role 
     }
 }
 
-static tl_result tli_code_call(const tl_replay_call *call, void *user) {
-    tli_code *c = (tli_code *)user;
+// Add the operands of a call, in the order of the parameters of its kernel.
+static void tli_code_add_operands(tli_code *c, const tl_replay_call *call) {
     const tl_node *node = &call->graph->nodes[call->step.node];
     int backward = call->step.kind == TL_STEP_BACKWARD;
     tli_code_kernel *kernel = &c->kernels[2 * c->ops[call->step.node] + backward];
     int32_t i;
-    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
-    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
-    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_code_param param = c->params[i];
         if (tli_node_has_part(c, node, param.part, backward, param.number))
@@ -23665,6 +23718,34 @@ static tl_result tli_code_call(const tl_replay_call *call, void *user) {
         else tli_code_add_word(c, TLI_SPACE_NONE, 0);
     }
     kernel->is_called = 1;
+}
+
+// Of the pieces of a state the first stands for all.
+static void tli_code_add_piece(tli_code *c, const tl_replay_call *call) {
+    int is_update = call->graph->nodes[call->step.node].state != TL_STATE_NONE;
+    tli_code_loop *loop;
+    if (call->first) return;
+    if (!is_update) tli_code_add_loop(c, &call->step, call->index);
+    if (c->failed) return;
+    loop = &c->loops[c->loop_count - 1];
+    c->into = is_update ? &loop->update : &loop->gradient;
+    *c->into = tli_code_row_of(c, TLI_ROW_BACKWARD, &call->step, call->index);
+    tli_code_add_operands(c, call);
+}
+
+static tl_result tli_code_call(const tl_replay_call *call, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    int backward = call->step.kind == TL_STEP_BACKWARD;
+    int32_t i;
+    if (call->total) {
+        tli_code_add_piece(c, call);
+        return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    }
+    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
+    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
+    if (!c->failed) tli_code_add_operands(c, call);
     return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
@@ -23676,8 +23757,8 @@ static tl_result tli_code_copy(const tl_replay_copy *copy, void *user) {
     if (copy->step.kind == TL_STEP_WAIT) kind = TLI_ROW_WAIT;
     tli_code_add_row(c, kind, &copy->step, copy->index);
     if (packs || unpacks) tli_code_add_word(c, TLI_SPACE_NONE, copy->step.codec);
-    tli_code_add_life(c, to);
-    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from);
+    tli_code_add_life(c, to, 0);
+    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from, 0);
     if (kind != TLI_ROW_WAIT) tli_code_add_word(c, TLI_SPACE_NONE, packs ? from->bytes : to->bytes);
     return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
@@ -23863,6 +23944,7 @@ static int tli_is_number(tli_row_kind kind, int32_t i) {
     switch (kind) {
     case TLI_ROW_FORWARD:
     case TLI_ROW_BACKWARD:
+    case TLI_ROW_PIECES:
     case TLI_ROW_WAIT: return 0;
     case TLI_ROW_ZERO:
     case TLI_ROW_LOSS: return i == 1;
@@ -23884,8 +23966,9 @@ static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
 }
 
 // Send the function of a row, up to its opening parenthesis.
-static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind, int32_t op) {
-    switch (kind) {
+static void tli_send_callee(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t op = c->ops[row->node];
+    switch (row->kind) {
     case TLI_ROW_FORWARD: tli_send_kernel_name(s, c, op, 0); break;
     case TLI_ROW_BACKWARD: tli_send_kernel_name(s, c, op, 1); break;
     case TLI_ROW_ZERO: tli_send(s, "memset"); break;
@@ -23894,6 +23977,7 @@ static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind,
     case TLI_ROW_WAIT: tli_send_own(s, c, "_wait"); break;
     case TLI_ROW_COMPRESS: tli_send_own(s, c, "_compress"); break;
     case TLI_ROW_EXPAND: tli_send_own(s, c, "_expand"); break;
+    case TLI_ROW_PIECES: tli_send_own(s, c, "_pieces_"); tli_send_i32(s, row->loop); break;
     case TLI_ROW_COUNT: break;
     }
     tli_send(s, "(");
@@ -23911,22 +23995,99 @@ static void tli_send_comment(tli_stream *s, const tli_code *c, const tli_code_ro
 
 // -- calls --
 
-static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
-    int32_t i;
-    tli_send(s, "        ");
-    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+// What the rows of a kernel that takes some are in a call for all: nothing is cut.
+static const char *tli_name_all_rows(const tli_code *c, const tli_code_row *row) {
+    if (row->kind != TLI_ROW_BACKWARD || !tli_op_takes_rows(c, c->ops[row->node], 1)) return "";
+    return ", 0, 0";
+}
+
+// Send the first parameters of a call.
+static void tli_send_leading(tli_stream *s, const tli_code *c, const tli_code_row *row) {
     if (tli_leading(c, row->kind)) {
         tli_send_macro(s, c, "_NODE_");
         tli_send_macro_node(s, &c->table, row->node);
         if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
     }
+}
+
+static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row);
+    tli_send_leading(s, c, row);
     for (i = 0; i < row->count; i++) {
         if (i || tli_leading(c, row->kind)) tli_send(s, ", ");
         if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
         tli_send_word(s, c, &c->words[row->first + i], tli_is_number(row->kind, i));
     }
+    tli_send(s, tli_name_all_rows(c, row));
     tli_send(s, ");");
     tli_send_comment(s, c, row);
+}
+
+// -- loops over pieces --
+
+// Send a call of a loop. What a state holds moves on with the rows.
+static void tli_send_piece_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    const tl_graph *graph = c->table.graph;
+    const tli_code_kernel *kernel = &c->kernels[2 * c->ops[row->node] + 1];
+    const tl_node *node = &graph->nodes[row->node];
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row);
+    tli_send_leading(s, c, row);
+    for (i = 0; i < row->count; i++) {
+        const tli_code_param *param = &c->params[kernel->first + i];
+        tli_send(s, ", ");
+        tli_send_word(s, c, &c->words[row->first + i], 0);
+        if (!node->state || param->part != TLI_ROLE_NEEDED_OUT || param->number >= node->output_count) continue;
+        tli_send(s, " + (size_t)first * ");
+        tli_send_constant(s, graph->outputs[node->first_output + param->number].bytes / (uint64_t)node->rows);
+    }
+    tli_send(s, ", first, count);\n");
+}
+
+// Send "memset(net_bank_0 + 640, 0, (size_t)count * 40);": the gradient of a piece begins as zeroes.
+static void tli_send_piece_clear(tli_stream *s, const tli_code *c, const tli_code_loop *loop) {
+    const tl_graph *graph = c->table.graph;
+    const tl_node *state = &graph->nodes[loop->update.node];
+    const tli_code_kernel *kernel = &c->kernels[2 * c->ops[loop->update.node] + 1];
+    int32_t i;
+    for (i = 0; i < loop->update.count; i++) {
+        if (c->params[kernel->first + i].part != TLI_ROLE_OUT_GRAD) continue;
+        tli_send(s, "        memset(");
+        tli_send_word(s, c, &c->words[loop->update.first + i], 0);
+        tli_send(s, ", 0, (size_t)count * ");
+        tli_send_constant(s, graph->outputs[state->first_output].bytes / (uint64_t)state->rows);
+        tli_send(s, ");\n");
+    }
+}
+
+// Send the functions that make and use gradients piece by piece.
+static void tli_send_loops(tli_stream *s, const tli_code *c) {
+    int32_t i;
+    for (i = 0; i < c->loop_count; i++) {
+        const tli_code_loop *loop = &c->loops[i];
+        const tl_node *state = &c->table.graph->nodes[loop->update.node];
+        tli_send(s, "\nstatic void ");
+        tli_send_own(s, c, "_pieces_");
+        tli_send_i32(s, i);
+        tli_send(s, "(void) {");
+        tli_send_comment(s, c, &loop->update);
+        tli_send(s, "    int32_t first, count = ");
+        tli_send_i32(s, state->piece_rows);
+        tli_send(s, ";\n    for (first = 0; first < ");
+        tli_send_i32(s, state->rows);
+        tli_send(s, "; first += count) {\n        if (count > ");
+        tli_send_i32(s, state->rows);
+        tli_send(s, " - first) count = ");
+        tli_send_i32(s, state->rows);
+        tli_send(s, " - first;\n");
+        tli_send_piece_clear(s, c, loop);
+        tli_send_piece_call(s, c, &loop->gradient);
+        tli_send_piece_call(s, c, &loop->update);
+        tli_send(s, "    }\n}\n");
+    }
 }
 
 // -- tables --
@@ -23982,13 +24143,13 @@ static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
     int32_t kernels = 2 * c->table.graph->node_count;
     if (row->kind == TLI_ROW_FORWARD || row->kind == TLI_ROW_BACKWARD)
         return 2 * c->ops[row->node] + (row->kind == TLI_ROW_BACKWARD);
-    return kernels + (int32_t)row->kind;
+    return kernels + (int32_t)row->kind + row->loop;    // the last kind
 }
 
 // Number the cases that occur: (*numbers)[tli_find_case] is the number of a case, -1 of one that no row has,
 // and (*rows)[number] one of its rows. Returns how many occur; no memory: -1. The caller releases both arrays.
 static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
-    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
+    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT + c->loop_count, used = 0, i;
     *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
     *rows = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **rows);
     if (!*numbers || !*rows) return -1;
@@ -24051,7 +24212,7 @@ static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *
     tli_send(s, "        case ");
     tli_send_i32(s, number);
     tli_send(s, ": ");
-    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    tli_send_callee(s, c, row);
     for (i = 0; i < leading; i++) tli_send(s, i ? ", (int32_t)at[1]" : "(int32_t)at[0]");
     for (i = 0; i < row->count; i++) {
         int is_number = tli_is_number(row->kind, i);
@@ -24062,6 +24223,7 @@ static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *
         tli_send_i32(s, is_number ? numbers++ : addresses++);
         tli_send(s, "]");
     }
+    tli_send(s, tli_name_all_rows(c, row));
     tli_send(s, "); at += ");
     tli_send_i32(s, numbers);
     tli_send(s, "; break;\n");
@@ -24148,6 +24310,7 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
     }
+    if (tli_op_takes_rows(c, op, backward)) tli_send(s, ", int32_t first, int32_t count");
     tli_send(s, ");\n");
 }
 
@@ -24404,6 +24567,7 @@ static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_cod
     tli_send_own(s, c, ".h\"\n\nvoid *memset(void *to, int byte, size_t count);\n");
     tli_send_code_definitions(s, c);
     if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
+    tli_send_loops(s, c);
     if (t) tli_send_code_table(s, c, t, numbers, rows, case_count);
     tli_send_code_run(s, c, t != NULL);
 }
@@ -24416,6 +24580,7 @@ static void tli_free_code(tli_code *c) {
     tli_release(c->env, c->table.is_shared);
     tli_release(c->env, c->rows);
     tli_release(c->env, c->words);
+    tli_release(c->env, c->loops);
     tli_release(c->env, c->is_result);
     tli_release(c->env, c->ops);
     tli_release(c->env, c->kernels);

@@ -546,6 +546,98 @@ static void a_result_made_again_has_one_place(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// Two dense layers with their weights and momentum. A first weight of 10 rows of 16 floats, a second of 5 of 10.
+static const char owned[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\nstate 1 w momentum w=640 m=640 upd=3 wrows=10\n"
+    "node 2 y dense fwd=10 bwd=25 out=40 needs=in in=0,1\nstate 3 v momentum w=200 m=200 upd=3 wrows=5\n"
+    "node 4 z dense fwd=4 bwd=8 out=20 needs=in in=2,3\nnode 5 l loss fwd=1 bwd=1 out=4 needs=in in=4 keep\nend 6\n";
+
+// Its kernels. With CUT they are called for rows, 0, 0 for all; `rows` is what they make of that.
+static const char owned_kernels[] =
+    "#include \"net.h\"\n#include <stdio.h>\n#ifdef CUT\n#define ROWS , int32_t first, int32_t count\n"
+    "#else\n#define ROWS\nenum { first = 0, count = 0 };\n#endif\n"
+    "static int ins(int n) { return n == NET_NODE_Y ? 16 : 10; }\nstatic int outs(int n) { return n == NET_NODE_Y ? 10 : 5; }\n"
+    "static float *state(void *at) { return (float *)at; }\nvoid net_load(int32_t b) { int i; (void)b;\n"
+    "    for (i = 0; i < 16; i++) state(NET_INPUT_X)[i] = (float)(i % 5) - 1.5f; }\n"
+    "void net_dense_forward(int32_t n, void *out, const void *in, const void *w) { int o, i;\n"
+    "    for (o = 0; o < outs(n); o++) { float sum = 0; for (i = 0; i < ins(n); i++) sum += ((const float *)w)[o * ins(n) + i] * ((const float *)in)[i];\n"
+    "        ((float *)out)[o] = sum; } }\n"
+    "void net_dense_backward(int32_t n, const void *dout, void *din, void *dw, const void *in, const void *w SCRATCH ROWS) { int o, i;\n"
+    "    int end = count ? first + count : outs(n);\n"
+    "    for (o = 0; o < outs(n) && din; o++) for (i = 0; i < ins(n); i++) ((float *)din)[i] += ((const float *)w)[o * ins(n) + i] * ((const float *)dout)[o];\n"
+    "    for (o = first; o < end && dw; o++) for (i = 0; i < ins(n); i++)\n"
+    "        ((float *)dw)[(o - first) * ins(n) + i] += ((const float *)in)[i] * ((const float *)dout)[o]; }\n"
+    "void net_momentum_update(int32_t n, const void *g, void *w, void *m ROWS) { int i, ins_ = n == NET_NODE_W ? 16 : 10;\n"
+    "    int values = (count ? count : n == NET_NODE_W ? 10 : 5) * ins_; (void)first;\n"
+    "    for (i = 0; i < values; i++) { state(m)[i] = 0.9f * state(m)[i] + ((const float *)g)[i]; state(w)[i] -= 0.05f * state(m)[i]; } }\n"
+    "void net_loss_forward(int32_t n, void *out, const void *in) { int i; float sum = 0; (void)n;\n"
+    "    for (i = 0; i < 5; i++) sum += ((const float *)in)[i] * ((const float *)in)[i]; *(float *)out = sum; }\n"
+    "void net_loss_backward(int32_t n, const void *dout, void *din, const void *in) { int i; (void)n;\n"
+    "    for (i = 0; i < 5; i++) ((float *)din)[i] += 2 * ((const float *)in)[i] * *(const float *)dout; }\n"
+    "static void show(const void *at, int bytes) { int i; for (i = 0; i < bytes; i++) printf(\"%02x\", ((const unsigned char *)at)[i]); printf(\"\\n\"); }\n"
+    "int main(void) { int i; for (i = 0; i < 160; i++) state(NET_STATE_W_o0)[i] = (float)(i % 7) / 9.0f - 0.3f;\n"
+    "    for (i = 0; i < 50; i++) state(NET_STATE_V_o0)[i] = (float)(i % 11) / 7.0f - 0.6f;\n"
+    "    for (i = 0; i < 4; i++) net_run();\n"
+    "    show(NET_STATE_W_o0, 640); show(NET_STATE_W_o1, 640); show(NET_STATE_V_o0, 200); show(NET_STATE_V_o1, 200); return 0; }\n";
+
+// Write the program of a plan that keeps all, compile and run it; what it prints of the states. Its bank's bytes: *bytes.
+static char *train_owned(const tl_graph *graph, tl_code_form form, int is_cut, uint64_t *bytes) {
+    tl_env env = silent_env();
+    char dir[] = "/tmp/tl_pieces_XXXXXX", command[512], *out = (char *)calloc(1, 4096);
+    tl_remat_desc desc = { 0 };
+    tl_remat_report report;
+    code_text text;
+    tl_plan plan;
+    FILE *file;
+    desc.graph = graph;
+    desc.budget_bytes = 1 << 20;
+    desc.alignment_bytes = 16;
+    assert_non_null(mkdtemp(dir));
+    if (tl_plan_remat(&env, &desc, &plan, &report)) fail_msg("%s", env.error.text);
+    *bytes = plan.arena_bytes;
+    if (write_code(&env, graph, &plan, "net", form, 0, &text)) fail_msg("%s", env.error.text);
+    assert_int_equal(strstr(text.source.text, "_rows[]") != NULL, form == TL_CODE_TABLE);
+    assert_int_equal(strstr(text.source.text, "static void net_pieces_0(void)") != NULL, is_cut);
+    save_text(dir, "net", ".h", text.header.text);
+    save_text(dir, "net", ".c", text.source.text);
+    save_text(dir, "user", ".c", owned_kernels);
+    snprintf(command, sizeof command, "cd %s && cc -std=c99 -ffp-contract=off -O1 -fsanitize=address,undefined -fno-sanitize-recover=all %s "
+             "-o net net.c user.c && ./net && gcc -std=c99 %s -c -o alone.o net.c; rm -r %s", dir,
+             !is_cut ? "-DSCRATCH=" : strstr(text.header.text, "const void *in1, void *scratch") ? "-DCUT '-DSCRATCH=,void*scratch'" : "-DCUT -DSCRATCH=",
+             STRICT, dir);
+    file = popen(command, "r");
+    assert_non_null(file);
+    assert_true(fread(out, 1, 4095, file) == 2 * (640 + 640 + 200 + 200) + 4);
+    assert_int_equal(pclose(file), 0);
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    return out;
+}
+
+// A loop that makes and uses some rows of a gradient at a time trains to the same bits in fewer bytes.
+static void a_program_trains_in_pieces(void **state) {
+    tl_graph whole = graph_of(owned), cut;
+    tl_pieces_desc desc = { 0 };
+    uint64_t bytes, fewer;
+    int k, size;
+    (void)state;
+    desc.graph = &whole;
+    for (size = 0; size < 3; size++) {
+        static const uint64_t sizes[] = { 64, 200, 450 };   // 1 and 4 rows of both, 7 rows of the first alone
+        desc.piece_bytes = sizes[size];
+        assert_int_equal(tl_apply_pieces(NULL, &desc, &cut), TL_OK);
+        for (k = 0; k < 2; k++) {
+            char *expected = train_owned(&whole, k ? TL_CODE_TABLE : TL_CODE_CALLS, 0, &bytes);
+            char *got = train_owned(&cut, k ? TL_CODE_TABLE : TL_CODE_CALLS, 1, &fewer);
+            assert_string_equal(got, expected);
+            assert_true(fewer < bytes);
+            free(expected);
+            free(got);
+        }
+        tl_free_graph(NULL, &cut);
+    }
+    tl_free_graph(NULL, &whole);
+}
+
 // -- errors --
 
 static void bad_code_descs_are_refused(void **state) {
@@ -644,6 +736,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(programs_compute_what_the_executor_computes),
         cmocka_unit_test(a_program_reads_like_what_it_does),
         cmocka_unit_test(a_result_made_again_has_one_place),
+        cmocka_unit_test(a_program_trains_in_pieces),
         cmocka_unit_test(bad_code_descs_are_refused),
         cmocka_unit_test(words_of_a_table_have_at_most_32_bits),
         cmocka_unit_test(failing_sinks_and_allocators_are_reported),

@@ -95,6 +95,17 @@ static const tl_node *tli_find_pieces(const tl_graph *graph, const tl_node *node
     return tli_is_in_pieces(maker) ? maker : NULL;
 }
 
+// The first node that reads a tensor; -1 = none does.
+static int32_t tli_find_reader(const tl_graph *graph, int32_t tensor) {
+    int32_t id, i;
+    for (id = graph->outputs[tensor].node + 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count; i++)
+            if (graph->inputs[i].tensor == tensor) return id;
+    }
+    return -1;
+}
+
 static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
     int32_t k = 0;
     while (k < node->input_count && !tli_find_pieces(graph, node, k)) k++;

@@ -104,12 +104,12 @@ static void code_backward(code_net *net, const code_call *c) {
     uint64_t sum = code_mix((uint64_t)c->node, code_seed(net, c));
     int i;
     code_use_weights(net, node, c);
-    for (i = 0; i < node->input_count; i++) sum = code_read(sum, c->in[i], node->in[i]);
     for (i = 0; i < node->output_count; i++) {
         sum = code_read(sum, c->out[i], node->out[i]);
         sum = code_read(sum, c->dout[i], node->out[i]);
     }
     sum = code_read(sum, c->saved, node->saved);
+    for (i = 0; i < node->input_count; i++) sum = code_read(sum, c->in[i], node->in[i]);
     code_write(sum + 1000, c->scratch, node->bwork, 1);
     net->sums[c->slot][c->node] = code_mix(net->sums[c->slot][c->node], sum);
     for (i = 0; i < node->input_count; i++) code_write(sum + (uint64_t)i, c->din[i], node->in[i], 1);

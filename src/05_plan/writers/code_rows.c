@@ -9,6 +9,7 @@
 //     B 2     zero                             where, bytes
 //             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
 //     O 1     copy                             to, from, bytes
+//     B 5     pieces 0                         a loop over pieces; its rows are those of the first piece
 //
 // The same rows become calls or a table (code_text.c).
 
@@ -28,7 +29,7 @@ TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
 
 typedef enum tli_row_kind {
     TLI_ROW_FORWARD, TLI_ROW_BACKWARD, TLI_ROW_ZERO, TLI_ROW_LOSS, TLI_ROW_COPY, TLI_ROW_WAIT,
-    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_COUNT
+    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_PIECES, TLI_ROW_COUNT
 } tli_row_kind;
 
 // The array of the written program that a word points into.
@@ -51,7 +52,11 @@ typedef struct tli_code_row {
     tli_row_kind kind;
     int32_t step, node, slot;
     int32_t first, count;   // its words: tli_code.words[first] and those that follow
+    int32_t loop;           // of TLI_ROW_PIECES: tli_code.loops[loop]
 } tli_code_row;
+
+// The first piece of a state: the call that makes it and the one that uses it.
+typedef struct tli_code_loop { tli_code_row gradient, update; } tli_code_loop;
 
 // The parts that the operands of a kernel fall into, in the order of its parameters.
 typedef enum tli_role {
@@ -78,6 +83,9 @@ typedef struct tli_code {
     tli_code_row       *rows;      // [row_count]
     tli_code_word      *words;     // [word_count]
     int32_t             row_count, row_capacity, word_count, word_capacity;
+    tli_code_row       *into;      // the row that the next word belongs to
+    tli_code_loop      *loops;     // [loop_count]
+    int32_t             loop_count, loop_capacity;
     int                 failed;    // 1 = out of memory
     uint8_t            *is_result;   // [tensors]
     int32_t            *ops;       // [nodes] the first node of the same op; -1 = has no kernel
@@ -94,12 +102,20 @@ typedef struct tli_code {
 // -- prototypes --
 
 static int tli_is_trained(const tli_code *c, const tl_node *node) {
-    return node->has_grad && !c->table.plan->inference;
+    return (node->has_grad || tli_is_in_pieces(node)) && !c->table.plan->inference;
 }
 
 static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
     int32_t tensor = graph->inputs[node->first_input + i].tensor;
-    return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0;
+    return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0 ||
+           tli_find_pieces(graph, node, i);
+}
+
+// The scratch of a kernel that makes or uses pieces is what the reader of the state has beside one.
+static int tli_has_update_scratch(const tl_graph *graph, const tl_node *state) {
+    int32_t id = tli_is_in_pieces(state) ? tli_find_reader(graph, state->first_output) : -1;
+    if (id < 0) return state->bwork_bytes > 0;
+    return graph->nodes[id].bwork_bytes - tli_find_piece_bytes(graph, state) >= TLI_PIECE_ALIGNMENT;
 }
 
 // Whether a node has operand i of a part.
@@ -113,12 +129,12 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
     case TLI_ROLE_IN: return in && (!backward || graph->inputs[node->first_input + i].needed);
     case TLI_ROLE_NEEDED_OUT:
         out = out && !(tli_is_held(node) && i == node->output_count - 1);   // the gradient is dout0
-        return backward && out && graph->outputs[node->first_output + i].needed;
+        return backward && out && (graph->outputs[node->first_output + i].needed || tli_is_in_pieces(node));
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
     case TLI_ROLE_SCRATCH:
-        if (backward) return !i && node->bwork_bytes > 0;
+        if (backward) return !i && tli_has_update_scratch(graph, node);
         return !i && (node->fwork_bytes > 0 || (trains && node->saved_bytes > 0 && node->swork_bytes > 0));
     case TLI_ROLE_COUNT: break;
     }
@@ -129,9 +145,21 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
 static int tli_op_has_part(const tli_code *c, int32_t op, tli_role part, int backward, int32_t i) {
     const tl_graph *graph = c->table.graph;
     int32_t id;
-    for (id = op; id < graph->node_count; id++)
-        if (c->ops[id] == op && (!backward || graph->nodes[id].has_grad) &&
-            tli_node_has_part(c, &graph->nodes[id], part, backward, i)) return 1;
+    for (id = op; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (c->ops[id] == op && (!backward || node->has_grad || tli_is_in_pieces(node)) &&
+            tli_node_has_part(c, node, part, backward, i)) return 1;
+    }
+    return 0;
+}
+
+// Whether the backward of an op is called for rows: it makes or uses pieces.
+static int tli_op_takes_rows(const tli_code *c, int32_t op, int backward) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count && backward; id++)
+        if (c->ops[id] == op &&
+            (tli_is_in_pieces(&graph->nodes[id]) || tli_reads_pieces(graph, &graph->nodes[id]))) return 1;
     return 0;
 }
 
@@ -179,38 +207,55 @@ static void tli_code_add_word(tli_code *c, int32_t space, uint64_t value) {
     c->words = (tli_code_word *)words;
     c->words[c->word_count].space = space;
     c->words[c->word_count++].value = value;
-    c->rows[c->row_count - 1].count++;
+    c->into->count++;
+}
+
+static tli_code_row tli_code_row_of(const tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
+    tli_code_row row;
+    tli_zero(&row, sizeof row);
+    row.kind = kind;
+    row.step = index;
+    row.node = step->node;
+    row.slot = step->slot;
+    row.first = c->word_count;
+    return row;
 }
 
 static void tli_code_add_row(tli_code *c, tli_row_kind kind, const tl_step *step, int32_t index) {
     void *rows = c->rows;
-    tli_code_row *row;
     if (c->failed) return;
-    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *row)) {
+    if (!tli_grow(c->env, &rows, &c->row_capacity, c->row_count, (int64_t)c->row_count + 1, sizeof *c->rows)) {
         c->failed = 1;
         return;
     }
     c->rows = (tli_code_row *)rows;
-    row = &c->rows[c->row_count++];
-    row->kind = kind;
-    row->step = index;
-    row->node = step->node;
-    row->slot = step->slot;
-    row->first = c->word_count;
-    row->count = 0;
+    c->into = &c->rows[c->row_count++];
+    *c->into = tli_code_row_of(c, kind, step, index);
 }
 
-// Add the address of a lifetime.
-static void tli_code_add_life(tli_code *c, const tl_lifetime *life) {
+// Add a loop over the pieces of a state.
+static void tli_code_add_loop(tli_code *c, const tl_step *step, int32_t index) {
+    void *loops = c->loops;
+    tli_code_add_row(c, TLI_ROW_PIECES, step, index);
+    if (c->failed) return;
+    c->failed = !tli_grow(c->env, &loops, &c->loop_capacity, c->loop_count, (int64_t)c->loop_count + 1,
+                          sizeof *c->loops);
+    if (c->failed) return;
+    c->loops = (tli_code_loop *)loops;
+    c->into->loop = c->loop_count++;
+}
+
+// Add an address in a lifetime.
+static void tli_code_add_life(tli_code *c, const tl_lifetime *life, uint64_t from) {
     int is_host = life->use == TL_USE_HOST;
-    uint64_t offset = life->offset;
+    uint64_t offset = life->offset + from;
     if (life->block >= 0) offset += c->bases[life->block] - c->table.plan->blocks[life->block].offset;
     tli_code_add_word(c, (is_host ? TLI_SPACE_HOST : TLI_SPACE_BANK) + life->bank, offset);
 }
 
 static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const tl_replay_operand *operand) {
     if (operand->lifetime < 0) tli_code_add_word(c, TLI_SPACE_NONE, 0);
-    else tli_code_add_life(c, &call->lifetimes[operand->lifetime]);
+    else tli_code_add_life(c, &call->lifetimes[operand->lifetime], operand->offset);
 }
 
 static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {
@@ -243,15 +288,12 @@ static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role 
     }
 }
 
-static tl_result tli_code_call(const tl_replay_call *call, void *user) {
-    tli_code *c = (tli_code *)user;
+// Add the operands of a call, in the order of the parameters of its kernel.
+static void tli_code_add_operands(tli_code *c, const tl_replay_call *call) {
     const tl_node *node = &call->graph->nodes[call->step.node];
     int backward = call->step.kind == TL_STEP_BACKWARD;
     tli_code_kernel *kernel = &c->kernels[2 * c->ops[call->step.node] + backward];
     int32_t i;
-    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
-    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
-    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_code_param param = c->params[i];
         if (tli_node_has_part(c, node, param.part, backward, param.number))
@@ -259,6 +301,34 @@ static tl_result tli_code_call(const tl_replay_call *call, void *user) {
         else tli_code_add_word(c, TLI_SPACE_NONE, 0);
     }
     kernel->is_called = 1;
+}
+
+// Of the pieces of a state the first stands for all.
+static void tli_code_add_piece(tli_code *c, const tl_replay_call *call) {
+    int is_update = call->graph->nodes[call->step.node].state != TL_STATE_NONE;
+    tli_code_loop *loop;
+    if (call->first) return;
+    if (!is_update) tli_code_add_loop(c, &call->step, call->index);
+    if (c->failed) return;
+    loop = &c->loops[c->loop_count - 1];
+    c->into = is_update ? &loop->update : &loop->gradient;
+    *c->into = tli_code_row_of(c, TLI_ROW_BACKWARD, &call->step, call->index);
+    tli_code_add_operands(c, call);
+}
+
+static tl_result tli_code_call(const tl_replay_call *call, void *user) {
+    tli_code *c = (tli_code *)user;
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    int backward = call->step.kind == TL_STEP_BACKWARD;
+    int32_t i;
+    if (call->total) {
+        tli_code_add_piece(c, call);
+        return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    }
+    for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_start(c, call, &call->input_grads[i]);
+    tli_code_add_row(c, backward ? TLI_ROW_BACKWARD : TLI_ROW_FORWARD, &call->step, call->index);
+    if (!c->failed) tli_code_add_operands(c, call);
     return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }
 
@@ -270,8 +340,8 @@ static tl_result tli_code_copy(const tl_replay_copy *copy, void *user) {
     if (copy->step.kind == TL_STEP_WAIT) kind = TLI_ROW_WAIT;
     tli_code_add_row(c, kind, &copy->step, copy->index);
     if (packs || unpacks) tli_code_add_word(c, TLI_SPACE_NONE, copy->step.codec);
-    tli_code_add_life(c, to);
-    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from);
+    tli_code_add_life(c, to, 0);
+    if (kind != TLI_ROW_WAIT) tli_code_add_life(c, from, 0);
     if (kind != TLI_ROW_WAIT) tli_code_add_word(c, TLI_SPACE_NONE, packs ? from->bytes : to->bytes);
     return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
 }

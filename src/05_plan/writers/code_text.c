@@ -82,6 +82,7 @@ static int tli_is_number(tli_row_kind kind, int32_t i) {
     switch (kind) {
     case TLI_ROW_FORWARD:
     case TLI_ROW_BACKWARD:
+    case TLI_ROW_PIECES:
     case TLI_ROW_WAIT: return 0;
     case TLI_ROW_ZERO:
     case TLI_ROW_LOSS: return i == 1;
@@ -103,8 +104,9 @@ static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
 }
 
 // Send the function of a row, up to its opening parenthesis.
-static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind, int32_t op) {
-    switch (kind) {
+static void tli_send_callee(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t op = c->ops[row->node];
+    switch (row->kind) {
     case TLI_ROW_FORWARD: tli_send_kernel_name(s, c, op, 0); break;
     case TLI_ROW_BACKWARD: tli_send_kernel_name(s, c, op, 1); break;
     case TLI_ROW_ZERO: tli_send(s, "memset"); break;
@@ -113,6 +115,7 @@ static void tli_send_callee(tli_stream *s, const tli_code *c, tli_row_kind kind,
     case TLI_ROW_WAIT: tli_send_own(s, c, "_wait"); break;
     case TLI_ROW_COMPRESS: tli_send_own(s, c, "_compress"); break;
     case TLI_ROW_EXPAND: tli_send_own(s, c, "_expand"); break;
+    case TLI_ROW_PIECES: tli_send_own(s, c, "_pieces_"); tli_send_i32(s, row->loop); break;
     case TLI_ROW_COUNT: break;
     }
     tli_send(s, "(");
@@ -130,22 +133,99 @@ static void tli_send_comment(tli_stream *s, const tli_code *c, const tli_code_ro
 
 // -- calls --
 
-static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
-    int32_t i;
-    tli_send(s, "        ");
-    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+// What the rows of a kernel that takes some are in a call for all: nothing is cut.
+static const char *tli_name_all_rows(const tli_code *c, const tli_code_row *row) {
+    if (row->kind != TLI_ROW_BACKWARD || !tli_op_takes_rows(c, c->ops[row->node], 1)) return "";
+    return ", 0, 0";
+}
+
+// Send the first parameters of a call.
+static void tli_send_leading(tli_stream *s, const tli_code *c, const tli_code_row *row) {
     if (tli_leading(c, row->kind)) {
         tli_send_macro(s, c, "_NODE_");
         tli_send_macro_node(s, &c->table, row->node);
         if (tli_leading(c, row->kind) > 1) { tli_send(s, ", "); tli_send_i32(s, row->slot); }
     }
+}
+
+static void tli_send_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row);
+    tli_send_leading(s, c, row);
     for (i = 0; i < row->count; i++) {
         if (i || tli_leading(c, row->kind)) tli_send(s, ", ");
         if (i == 1 && row->kind == TLI_ROW_ZERO) tli_send(s, "0, ");
         tli_send_word(s, c, &c->words[row->first + i], tli_is_number(row->kind, i));
     }
+    tli_send(s, tli_name_all_rows(c, row));
     tli_send(s, ");");
     tli_send_comment(s, c, row);
+}
+
+// -- loops over pieces --
+
+// Send a call of a loop. What a state holds moves on with the rows.
+static void tli_send_piece_call(tli_stream *s, const tli_code *c, const tli_code_row *row) {
+    const tl_graph *graph = c->table.graph;
+    const tli_code_kernel *kernel = &c->kernels[2 * c->ops[row->node] + 1];
+    const tl_node *node = &graph->nodes[row->node];
+    int32_t i;
+    tli_send(s, "        ");
+    tli_send_callee(s, c, row);
+    tli_send_leading(s, c, row);
+    for (i = 0; i < row->count; i++) {
+        const tli_code_param *param = &c->params[kernel->first + i];
+        tli_send(s, ", ");
+        tli_send_word(s, c, &c->words[row->first + i], 0);
+        if (!node->state || param->part != TLI_ROLE_NEEDED_OUT || param->number >= node->output_count) continue;
+        tli_send(s, " + (size_t)first * ");
+        tli_send_constant(s, graph->outputs[node->first_output + param->number].bytes / (uint64_t)node->rows);
+    }
+    tli_send(s, ", first, count);\n");
+}
+
+// Send "memset(net_bank_0 + 640, 0, (size_t)count * 40);": the gradient of a piece begins as zeroes.
+static void tli_send_piece_clear(tli_stream *s, const tli_code *c, const tli_code_loop *loop) {
+    const tl_graph *graph = c->table.graph;
+    const tl_node *state = &graph->nodes[loop->update.node];
+    const tli_code_kernel *kernel = &c->kernels[2 * c->ops[loop->update.node] + 1];
+    int32_t i;
+    for (i = 0; i < loop->update.count; i++) {
+        if (c->params[kernel->first + i].part != TLI_ROLE_OUT_GRAD) continue;
+        tli_send(s, "        memset(");
+        tli_send_word(s, c, &c->words[loop->update.first + i], 0);
+        tli_send(s, ", 0, (size_t)count * ");
+        tli_send_constant(s, graph->outputs[state->first_output].bytes / (uint64_t)state->rows);
+        tli_send(s, ");\n");
+    }
+}
+
+// Send the functions that make and use gradients piece by piece.
+static void tli_send_loops(tli_stream *s, const tli_code *c) {
+    int32_t i;
+    for (i = 0; i < c->loop_count; i++) {
+        const tli_code_loop *loop = &c->loops[i];
+        const tl_node *state = &c->table.graph->nodes[loop->update.node];
+        tli_send(s, "\nstatic void ");
+        tli_send_own(s, c, "_pieces_");
+        tli_send_i32(s, i);
+        tli_send(s, "(void) {");
+        tli_send_comment(s, c, &loop->update);
+        tli_send(s, "    int32_t first, count = ");
+        tli_send_i32(s, state->piece_rows);
+        tli_send(s, ";\n    for (first = 0; first < ");
+        tli_send_i32(s, state->rows);
+        tli_send(s, "; first += count) {\n        if (count > ");
+        tli_send_i32(s, state->rows);
+        tli_send(s, " - first) count = ");
+        tli_send_i32(s, state->rows);
+        tli_send(s, " - first;\n");
+        tli_send_piece_clear(s, c, loop);
+        tli_send_piece_call(s, c, &loop->gradient);
+        tli_send_piece_call(s, c, &loop->update);
+        tli_send(s, "    }\n}\n");
+    }
 }
 
 // -- tables --
@@ -201,13 +281,13 @@ static int32_t tli_find_case(const tli_code *c, const tli_code_row *row) {
     int32_t kernels = 2 * c->table.graph->node_count;
     if (row->kind == TLI_ROW_FORWARD || row->kind == TLI_ROW_BACKWARD)
         return 2 * c->ops[row->node] + (row->kind == TLI_ROW_BACKWARD);
-    return kernels + (int32_t)row->kind;
+    return kernels + (int32_t)row->kind + row->loop;    // the last kind
 }
 
 // Number the cases that occur: (*numbers)[tli_find_case] is the number of a case, -1 of one that no row has,
 // and (*rows)[number] one of its rows. Returns how many occur; no memory: -1. The caller releases both arrays.
 static int32_t tli_number_cases(const tli_code *c, int32_t **numbers, int32_t **rows) {
-    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT, used = 0, i;
+    int32_t count = 2 * c->table.graph->node_count + TLI_ROW_COUNT + c->loop_count, used = 0, i;
     *numbers = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **numbers);
     *rows = (int32_t *)tli_alloc_array(c->env, (uint64_t)count, sizeof **rows);
     if (!*numbers || !*rows) return -1;
@@ -270,7 +350,7 @@ static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *
     tli_send(s, "        case ");
     tli_send_i32(s, number);
     tli_send(s, ": ");
-    tli_send_callee(s, c, row->kind, c->ops[row->node]);
+    tli_send_callee(s, c, row);
     for (i = 0; i < leading; i++) tli_send(s, i ? ", (int32_t)at[1]" : "(int32_t)at[0]");
     for (i = 0; i < row->count; i++) {
         int is_number = tli_is_number(row->kind, i);
@@ -281,6 +361,7 @@ static void tli_send_case(tli_stream *s, const tli_code *c, const tli_code_row *
         tli_send_i32(s, is_number ? numbers++ : addresses++);
         tli_send(s, "]");
     }
+    tli_send(s, tli_name_all_rows(c, row));
     tli_send(s, "); at += ");
     tli_send_i32(s, numbers);
     tli_send(s, "; break;\n");
@@ -367,6 +448,7 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
     }
+    if (tli_op_takes_rows(c, op, backward)) tli_send(s, ", int32_t first, int32_t count");
     tli_send(s, ");\n");
 }
 
@@ -623,6 +705,7 @@ static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_cod
     tli_send_own(s, c, ".h\"\n\nvoid *memset(void *to, int byte, size_t count);\n");
     tli_send_code_definitions(s, c);
     if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
+    tli_send_loops(s, c);
     if (t) tli_send_code_table(s, c, t, numbers, rows, case_count);
     tli_send_code_run(s, c, t != NULL);
 }
@@ -635,6 +718,7 @@ static void tli_free_code(tli_code *c) {
     tli_release(c->env, c->table.is_shared);
     tli_release(c->env, c->rows);
     tli_release(c->env, c->words);
+    tli_release(c->env, c->loops);
     tli_release(c->env, c->is_result);
     tli_release(c->env, c->ops);
     tli_release(c->env, c->kernels);
