@@ -783,7 +783,7 @@ typedef struct tl_node_desc {
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
-    int32_t  rows, piece_rows;      // as in tl_state_desc
+    int32_t  rows, piece_rows;      // as in tl_state_desc; rows also of param_bytes
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -821,7 +821,7 @@ typedef struct tl_node {
     uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
-    int32_t  rows, piece_rows;      // as in tl_state_desc
+    int32_t  rows, piece_rows;      // as in tl_node_desc
 } tl_node;
 
 typedef struct tl_node_input {
@@ -960,9 +960,9 @@ typedef struct tl_optimizer_desc {
     int32_t         clips;          // 1 = a node "clip" right below the states, see below; TL_UPDATES_END alone
 } tl_optimizer_desc;
 
-// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which
-// the node reads as its last input, in its backward, too; of a node without a backward it is frozen. States
-// that the graph has already stay as they are, at the place that desc->updates says.
+// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w" of as many
+// rows, which the node reads as its last input, in its backward, too; of a node without a backward it is
+// frozen. States that the graph has already stay as they are, at the place that desc->updates says.
 //
 //   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their
 //           origins; a state has that of the node whose weights it holds, and "clip" none
@@ -2633,6 +2633,22 @@ typedef struct tl_remat_report {
 //          more than 100 000 nodes about 1 KiB for each node. A host budget takes more in large graphs.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
+
+// Choose how large the pieces are in which states with rows are trained (tl_apply_pieces): whole gradients,
+// then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls alone
+// cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones that of
+// larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that plan.
+//
+//   desc         that of tl_plan_remat; the pool is used for whole gradients alone
+//   call_cost    of each further call of a kernel, as in tl_pieces_desc
+//   piece_bytes  overwritten; UINT64_MAX = all gradients stay whole
+//   report       of the best plan, with the work of all; may be NULL
+//
+// Errors:  those of tl_plan_remat and tl_apply_pieces; TL_ERROR_INFEASIBLE: *piece_bytes and the report are
+//          those of the least budget that was found.
+// Cost:    that of tl_plan_remat for each size that is tried: log2 of the largest gradient / its row, at most.
+TLDEF tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint64_t call_cost,
+                                 uint64_t *piece_bytes, tl_remat_report *report);
 
 // Make an empty pool of plans, to be shared by calls of tl_plan_remat for one graph.
 //
@@ -5580,6 +5596,11 @@ typedef struct tl_run_desc {
                                       // costs of the graph where these are nanoseconds (see expected_steps). A
                                       // call or copy that takes longer is alone in its submit. Drivers stop
                                       // what runs for seconds. 0 = 2 ms; UINT64_MAX = a pass is one submit
+
+    int32_t    may_train_in_pieces;   // tl_init_op_run only: 1 = states with rows are trained in pieces where a
+                                      // plan within the budget costs less then, or there is none without
+                                      // (tl_choose_pieces)
+    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -6005,11 +6026,12 @@ typedef struct tl_op {
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial, bwork_bytes,
-                                      // bwd_cost
+                                      // those of the weight; of the rest moments, initial, rows,
+                                      // bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
+    int32_t         rows;             // of a state: as in tl_state_desc
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
@@ -7012,7 +7034,8 @@ static size_t tli_finish(tli_writer *w) {
     X(HOLD_GRADIENTS, "tl_hold_gradients") \
     X(SKIP_UPDATES, "tl_skip_updates") \
     X(APPLY_OPTIMIZER, "tl_apply_optimizer") \
-    X(APPLY_PIECES, "tl_apply_pieces")
+    X(APPLY_PIECES, "tl_apply_pieces") \
+    X(CHOOSE_PIECES, "tl_choose_pieces")
 
 // -- errors: rules --
 //
@@ -7293,7 +7316,7 @@ static size_t tli_finish(tli_writer *w) {
     X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
     X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
     X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
-    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: a state that is not trained has none, and none is negative", \
+    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: are of param= and of trained states, and none is negative", \
       "node, line") \
     X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide the bytes of the weight and of each moment", \
       "node, line") \
@@ -7565,7 +7588,10 @@ static size_t tli_finish(tli_writer *w) {
     X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
     X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "") \
     X(CHAIN_STATES_ARE_UPDATED_BEHIND_THEIR_READERS, \
-      "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "")
+      "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "") \
+    X(PIECES_BUDGET_IS_TOO_SMALL, \
+      "budget_bytes: %0 are too few, with gradients in pieces, too; the least that were found are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -10895,6 +10921,7 @@ static const tl_node *tli_find_pieces(const tl_graph *graph, const tl_node *node
     return tli_is_in_pieces(maker) ? maker : NULL;
 }
 
+#ifndef TL_ONLY_TABLES
 // The first node that reads a tensor; -1 = none does.
 static int32_t tli_find_reader(const tl_graph *graph, int32_t tensor) {
     int32_t id, i;
@@ -10911,6 +10938,7 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
     while (k < node->input_count && !tli_find_pieces(graph, node, k)) k++;
     return k < node->input_count;
 }
+#endif
 
 #define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
 
@@ -11136,15 +11164,19 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// The rules of rows and pieces of a state. Of one in pieces they may be unknown: it can be planned, not run.
+// The rules of rows and pieces of weights. Of a state in pieces they may be unknown: it can be planned, not run.
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t k;
-    if (node->rows < 0 || (node->rows && !tli_learns(node))) return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (node->rows < 0 || (node->rows && !tli_learns(node) && (node->state || !node->param_bytes)))
+        return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (node->rows && node->param_bytes % (uint64_t)node->rows)
+        return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     if (tli_is_in_pieces(node) ? node->piece_rows < (node->rows > 0) || node->piece_rows > node->rows
                                : node->piece_rows != 0)
         return TLI_RULE(PIECE_IS_1_TO_WROWS);
-    for (k = node->first_output; k < node->first_output + node->output_count && node->rows; k++)
+    if (!node->rows || !node->state) return TLI_NO_RULE;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
         if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     return TLI_NO_RULE;
 }
@@ -11929,6 +11961,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
     if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     tli_put_place(w, graph, id);
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
@@ -11980,7 +12013,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
     { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
-    { "wrows", TLI_OF_STATE }, { "piece", TLI_OF_STATE },
+    { "wrows", TLI_OF_NODE | TLI_OF_STATE }, { "piece", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
     { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
@@ -12083,6 +12116,11 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_31_1));
         ++*number;
     }
+    for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
+        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
+        if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
+    }
     if (t->values[TLI_TLG_GRAD].text && !tli_word_is(t->values[TLI_TLG_GRAD], "no"))
         return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
@@ -12152,15 +12190,9 @@ static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
     int held = t->values[TLI_TLG_HOLD].text != NULL;
     int pieces = t->values[TLI_TLG_PIECE].text != NULL;
-    int32_t k;
     if (frozen + statistic + held + pieces > 1)
         return tli_fail_key(t, pieces ? TLI_TLG_PIECE : held ? TLI_TLG_HOLD : TLI_TLG_STAT,
                             TLI_RULE(STATE_IS_FROZEN_OR_STAT));
-    for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
-        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
-        if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
-            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
-    }
     desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : held ? TL_STATE_HELD
                   : pieces ? TL_STATE_PIECES : TL_STATE_TRAINED;
     desc->fixed = 1;
@@ -12692,6 +12724,7 @@ static tl_result tli_own_weights(tli_owner *o, int32_t id) {
     state.kind = node->has_grad ? TL_STATE_TRAINED : TL_STATE_FROZEN;
     state.unit = node->unit ? tl_name_unit(o->from, id) : NULL;
     state.layer = node->layer + 1;
+    state.rows = node->has_grad ? node->rows : 0;
     result = node->has_grad ? tli_price_update(o, node->param_bytes, moments, &state.update_cost) : TL_OK;
     if (!result) result = tl_add_state(o->env, o->to, &state, &weight);
     if (result) return result;
@@ -12722,6 +12755,7 @@ static tl_result tli_own_node(tli_owner *o, int32_t id) {
     desc.input_count += has_weights;
     desc.output_bytes = bytes;
     desc.param_bytes = has_weights ? 0 : node->param_bytes;
+    if (has_weights) desc.rows = 0;
     if (!result) result = tl_add_node(o->env, o->to, &desc, &o->new_ids[id]);
     if (!result) tli_copy_needs(from, id, o->to);
     if (!result && has_weights)    // a backward reads the weights where it makes the gradient of its inputs
@@ -39734,6 +39768,132 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy_desc(env, desc));
 }
 #endif  // TL_NO_PLANNERS
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- pieces of gradients: how large --
+//
+// Smaller pieces take fewer bytes and more calls. Whole gradients first, then pieces of half the largest, a
+// quarter, .. are planned within the budget; the cheapest plan wins, of equal ones that with larger pieces:
+//
+//     pieces of      whole     128     64      32      16      8
+//     forwards       +12 %     +3 %    +0 %
+//     calls                    +1 %    +2 %    +4 %: what the calls alone cost is above the best. Stop.
+
+typedef struct tli_piece_choice {
+    tl_env     *env;
+    tl_remat_desc desc;          // of the caller; graph and base of each try
+    tl_pieces_desc pieces;
+    uint64_t    piece_bytes;     // of the best try
+    uint64_t    costs;           // of its graph without recomputation
+    int         has_plan;        // 1 = a try fits
+    uint64_t    work;            // of all tries
+    tl_remat_report best;
+} tli_piece_choice;
+
+// The largest gradient of a state that could be trained in pieces.
+static uint64_t tli_find_largest_gradient(const tl_graph *graph) {
+    uint64_t most = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].state == TL_STATE_TRAINED && graph->nodes[id].rows > 1)
+            most = tli_larger_u64(most, graph->outputs[graph->nodes[id].first_output].bytes);
+    return most;
+}
+
+// The costs of every forward and backward once.
+static uint64_t tli_sum_costs(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) sum += graph->nodes[id].fwd_cost + graph->nodes[id].bwd_cost;
+    return sum;
+}
+
+static int tli_has_same_pieces(const tl_graph *a, const tl_graph *b) {
+    int32_t id = 0;
+    while (id < a->node_count && a->nodes[id].piece_rows == b->nodes[id].piece_rows) id++;
+    return id == a->node_count;
+}
+
+// Whether a plan, or where both have none a least budget, is better than the best so far.
+static int tli_is_better_try(const tli_piece_choice *c, int fits, const tl_remat_report *report) {
+    if (fits != c->has_plan) return fits;
+    return fits ? report->cost < c->best.cost : report->least_budget_bytes < c->best.least_budget_bytes;
+}
+
+// Plan with pieces of so many bytes.
+static tl_result tli_try_pieces(tli_piece_choice *c, const tl_graph *graph, uint64_t piece_bytes,
+                                int is_first) {
+    tl_remat_desc desc = c->desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    desc.graph = graph;
+    desc.pool = is_first ? desc.pool : NULL;    // plans of another graph are none of this one
+    result = tl_plan_remat(c->env, &desc, &plan, &report);
+    c->work += report.work;
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    if (is_first || tli_is_better_try(c, !result, &report)) {
+        c->best = report;
+        c->has_plan = !result;
+        c->piece_bytes = piece_bytes;
+        c->costs = tli_sum_costs(graph);
+    }
+    tl_free_plan(c->env, &plan);
+    return TL_OK;
+}
+
+// Whether smaller pieces can be worth something: the plan so far costs more than its calls.
+static int tli_wants_pieces(const tli_piece_choice *c) { return !c->has_plan || c->best.cost > c->costs; }
+
+static tl_result tli_try_all_pieces(tli_piece_choice *c) {
+    tl_graph before, now;
+    uint64_t bytes = tli_find_largest_gradient(c->desc.graph);
+    tl_result result = tli_try_pieces(c, c->desc.graph, UINT64_MAX, 1);
+    int goes_on = !result && bytes && tli_wants_pieces(c) && !c->desc.inference, is_worth;
+    before = *c->desc.graph;
+    before.node_capacity = before.input_capacity = before.tensor_capacity = before.view_capacity = 0;
+    before.text_capacity = 0;
+    while (goes_on) {
+        bytes /= 2;
+        c->pieces.piece_bytes = bytes;
+        result = tl_apply_pieces(c->env, &c->pieces, &now);
+        if (result) break;
+        is_worth = !c->has_plan || tli_sum_costs(&now) < c->best.cost;
+        if (is_worth && !tli_has_same_pieces(&before, &now)) result = tli_try_pieces(c, &now, bytes, 0);
+        goes_on = bytes && is_worth && !result && tli_wants_pieces(c);
+        tl_free_graph(c->env, &before);
+        before = now;
+    }
+    tl_free_graph(c->env, &before);
+    return result;
+}
+
+TLI_IMPL tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint64_t call_cost,
+                                    uint64_t *piece_bytes, tl_remat_report *report) {
+    tli_piece_choice c;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && piece_bytes);
+    *piece_bytes = UINT64_MAX;
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = *desc;
+    c.pieces.graph = desc->graph;
+    c.pieces.alignment_bytes = desc->alignment_bytes;
+    c.pieces.call_cost = call_cost;
+    c.piece_bytes = UINT64_MAX;
+    result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_try_all_pieces(&c);
+    *piece_bytes = c.piece_bytes;
+    c.best.work = c.work;
+    if (report) *report = c.best;
+    if (result || c.has_plan) return result;
+    return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(CHOOSE_PIECES),
+                           TLI_RULE(PIECES_BUDGET_IS_TOO_SMALL), desc->budget_bytes,
+                           c.best.least_budget_bytes);
+}
+#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_PLANNERS
@@ -67921,6 +68081,8 @@ static void tli_describe_call(tl_run *run, int32_t called, tl_kernel_call *out) 
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[called]);
+#else
+    (void)called;
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;
@@ -70544,7 +70706,7 @@ static int tli_asks_for_more(const tl_run_desc *desc) {
            desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
            desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->variables ||
            desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
-           desc->transport || desc->first_micro_batch || desc->progress || desc->pool || desc->counts_tables ||
+           desc->transport || desc->may_train_in_pieces || desc->first_micro_batch || desc->progress || desc->pool || desc->counts_tables ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }
 
@@ -73140,7 +73302,7 @@ static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const 
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
     *run = NULL;
-    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal)
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal || desc->may_train_in_pieces)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
     return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
 }
@@ -76510,6 +76672,7 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     state.moment_count = op->moment_count;
     state.kind = op->state;
     state.layer = op->layer;
+    state.rows = op->rows;
     state.update_work_bytes = op->bwork_bytes;
     if (op->state == TL_STATE_TRAINED || op->state == TL_STATE_HELD)
         state.update_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
@@ -76522,7 +76685,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (op->state) return tli_add_state_op(list, rules, i, graph);
-    if (op->moments || op->moment_count || op->initial)
+    if (op->moments || op->moment_count || op->initial || op->rows)
         return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
@@ -76568,6 +76731,7 @@ static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t cou
     desc->costs = NULL;
     desc->figures = NULL;
     desc->rehearsal = NULL;
+    desc->may_train_in_pieces = 0;
 }
 
 // Write what the weights of states begin with.
@@ -76736,10 +76900,70 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     return result;
 }
 
+// Put a graph in which states are trained in pieces in the place of that of the list.
+static tl_result tli_use_pieces(tli_op_run *o, uint64_t piece_bytes) {
+    tl_pieces_desc desc;
+    tl_backend_limits limits;
+    tl_graph graph;
+    tl_result result;
+    if (piece_bytes == UINT64_MAX) return TL_OK;
+    (o->desc.backend->limits)(o->desc.backend->self, &limits);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = tli_op_graph(o);
+    desc.piece_bytes = piece_bytes;
+    desc.alignment_bytes = limits.alignment_bytes;
+    desc.call_cost = o->desc.piece_call_cost;
+    result = tl_apply_pieces(o->list.env, &desc, &graph);
+    if (result) return result;
+    tl_free_graph(o->list.env, &o->graph);
+    o->graph = graph;
+    o->desc.graph = NULL;
+    return TL_OK;
+}
+
+// Choose the pieces of gradients for the budget. Where nothing fits, the run says so.
+static tl_result tli_choose_op_pieces(tli_op_run *o) {
+    tl_remat_desc desc;
+    tl_backend_limits limits;
+    uint64_t piece_bytes;
+    tl_result result;
+    if (!o->asked->may_train_in_pieces || tli_ops_infer(o)) return TL_OK;
+    (o->desc.backend->limits)(o->desc.backend->self, &limits);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = tli_op_graph(o);
+    desc.budget_bytes = o->desc.budget_bytes;
+    desc.base_bytes = o->desc.base_bytes;
+    desc.alignment_bytes = limits.alignment_bytes;
+    desc.work_limit = o->desc.work_limit;
+    desc.device = o->desc.device;
+    desc.host_budget_bytes = o->desc.host_budget_bytes;
+    desc.progress = o->desc.progress;
+    desc.user = o->desc.progress_user;
+    result = tl_choose_pieces(o->list.env, &desc, o->desc.piece_call_cost, &piece_bytes, NULL);
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    return tli_use_pieces(o, piece_bytes);
+}
+
+// The fewest bytes of all: with pieces of one row each, where there may be pieces.
+static tl_result tli_find_least_bytes(tli_op_run *o) {
+    tl_run_desc desc = o->desc;
+    tli_op_run small = *o;
+    tl_result result = TL_OK;
+    tl_init_graph(&small.graph);
+    if (o->asked->may_train_in_pieces && !tli_ops_infer(o)) {
+        small.desc.graph = tli_op_graph(o);
+        result = tli_use_pieces(&small, 0);
+        o->figures.least_bytes = 0;
+        if (!result) result = tli_find_needed(&small, &desc, &o->figures.least_bytes);
+        tl_free_graph(o->list.env, &small.graph);
+        return result;
+    }
+    return tli_find_needed(o, &desc, &o->figures.least_bytes);
+}
+
 // Find the budget, and what it is to be compared with.
 static tl_result tli_find_figures(tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
-    tl_run_desc desc = o->desc;
     tl_result result = TL_OK;
     if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) ||
         (asked->budget_ratio > 0 && asked->budget_bytes))
@@ -76752,8 +76976,8 @@ static tl_result tli_find_figures(tli_op_run *o) {
         if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
     }
     o->figures.budget_bytes = o->desc.budget_bytes;
-    if (!result && asked->figures) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
-    return result;
+    if (!result && asked->figures) result = tli_find_least_bytes(o);
+    return result ? result : tli_choose_op_pieces(o);
 }
 
 // Copy the nodes of a graph of the caller's, so that their costs can change.
@@ -76845,7 +77069,8 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
 }
 #else
 static tl_result tli_find_figures(tli_op_run *o) {
-    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal) return TL_OK;
+    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal &&
+        !o->asked->may_train_in_pieces) return TL_OK;
     return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
 }
 #endif

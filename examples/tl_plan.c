@@ -328,7 +328,7 @@ typedef struct options {
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *c_code, *c_form, *folder, *states, *batches;
-    const char *optimizer, *updates, *update_rate;
+    const char *optimizer, *updates, *update_rate, *pieces, *piece_cost;
     const char *code_header, *code_source;    // files of --c-code
     const char *align, *name, *block, *in_flight;
     const char *banks[TL_MOST_BANKS];
@@ -477,6 +477,9 @@ static const char *const usage[] = {
     "                    when every gradient is, as clipping by the norm of all needs it)",
     "  --clip            with --updates end: a node that scales all gradients before the first update",
     "  --update-rate R   speed of the memory that updates read and write; without it they take no time",
+    "  --pieces SIZE     gradients of states with rows (wrows=) are made and used in pieces of at most so",
+    "                    many bytes; auto: as large as --budget allows, or as the cheapest plan wants",
+    "  --piece-cost N    what each further call of a kernel costs, in the units of the model (0)",
     "  --inputs-die      inputs are freed behind their last read, and written again before each pass; in",
     "                    a tlg 2 single inputs say so (dies)",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
@@ -632,7 +635,7 @@ static int check_rank_options(const options *o) {
         { compiles(o), o->compile ? "--compile" : "--recommend" },
         { o->compact, "--compact" },                 { o->no_names, "--no-names" },
         { o->optimizer != NULL, "--optimizer" },     { o->updates != NULL, "--updates" },
-        { o->inputs_die, "--inputs-die" },
+        { o->inputs_die, "--inputs-die" },           { o->pieces != NULL, "--pieces" },
     };
     const struct { int is_there; const char *name; } of_pipelines[] = {
         { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
@@ -666,8 +669,14 @@ static int check_rank_options(const options *o) {
 }
 
 static int check_optimizer_options(const options *o) {
-    if (o->inference && (o->optimizer || o->updates))
-        return fail(CODE_INPUT, "%s: is of training steps, --inference has none", o->optimizer ? "--optimizer" : "--updates");
+    if (o->inference && (o->optimizer || o->updates || o->pieces))
+        return fail(CODE_INPUT, "%s: is of training steps, --inference has none",
+                    o->optimizer ? "--optimizer" : o->updates ? "--updates" : "--pieces");
+    if (o->piece_cost && !o->pieces) return fail(CODE_INPUT, "--piece-cost: is of the calls of --pieces, which is missing");
+    if (o->pieces && o->split)
+        return fail(CODE_INPUT, "--pieces: makes no whole gradient that the parts of --split could add to");
+    if (o->pieces && strcmp(o->pieces, "auto") == 0 && (!o->budget || o->pareto || o->front || compiles(o)))
+        return fail(CODE_INPUT, "--pieces auto: is chosen for the plan of one --budget; give a size in bytes");
     if (o->update_rate && !o->optimizer)
         return fail(CODE_INPUT, "--update-rate: is of the updates of --optimizer, which is missing");
     if (o->clip && (!o->updates || strcmp(o->updates, "end") != 0))
@@ -746,6 +755,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--optimizer", &o->optimizer, NULL }, { "--updates", &o->updates, NULL },
         { "--update-rate", &o->update_rate, NULL }, { "--clip", NULL, &o->clip },
         { "--inputs-die", NULL, &o->inputs_die },
+        { "--pieces", &o->pieces, NULL },     { "--piece-cost", &o->piece_cost, NULL },
         { "--bank", &o->banks[0], NULL },     { "--in-flight", &o->in_flight, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
         { "--codec", &o->codec, NULL },       { "--codec-rate", &o->codec_rate, NULL },
@@ -1226,33 +1236,68 @@ static int on_progress(const tl_remat_progress *now, void *user) {
     return 0;
 }
 
+static void describe_plan(program *p, uint64_t budget, uint64_t work_limit, tl_remat_desc *desc) {
+    memset(desc, 0, sizeof *desc);
+    desc->graph = &p->graph;
+    desc->budget_bytes = budget;
+    desc->inference = p->o.inference;
+    desc->work_limit = work_limit;
+    desc->seed = p->seed;
+    desc->device = device_of(p);
+    desc->host_budget_bytes = p->host_bytes;
+    desc->codec = p->codec;
+    desc->pool = p->pool;
+    desc->form = p->form;
+    desc->live = !p->in_arena;
+    desc->block_bytes = p->in_arena ? p->block_bytes : 0;
+    desc->in_flight = p->in_arena ? p->in_flight : 0;
+    desc->banks = p->banks;
+    desc->bank_count = p->in_arena ? p->o.bank_count : 0;
+    desc->alignment_bytes = p->alignment;
+    desc->progress = on_progress;
+    desc->user = p;
+}
+
 // Plan at one budget; 0 = no limit. What it costs in work is summed up.
 static tl_result make_plan(program *p, uint64_t budget, uint64_t work_limit, tl_plan *plan,
                            tl_remat_report *report) {
     tl_remat_desc desc;
     tl_result result;
-    memset(&desc, 0, sizeof desc);
-    desc.graph = &p->graph;
-    desc.budget_bytes = budget;
-    desc.inference = p->o.inference;
-    desc.work_limit = work_limit;
-    desc.seed = p->seed;
-    desc.device = device_of(p);
-    desc.host_budget_bytes = p->host_bytes;
-    desc.codec = p->codec;
-    desc.pool = p->pool;
-    desc.form = p->form;
-    desc.live = !p->in_arena;
-    desc.block_bytes = p->in_arena ? p->block_bytes : 0;
-    desc.in_flight = p->in_arena ? p->in_flight : 0;
-    desc.banks = p->banks;
-    desc.bank_count = p->in_arena ? p->o.bank_count : 0;
-    desc.alignment_bytes = p->alignment;
-    desc.progress = on_progress;
-    desc.user = p;
+    describe_plan(p, budget, work_limit, &desc);
     result = tl_plan_remat(&p->env, &desc, plan, report);
     p->work += report->work;
     return result;
+}
+
+// Choose pieces of gradients for the budget. Where nothing fits, those of the least budget.
+static int choose_pieces(program *p, uint64_t call_cost, uint64_t *piece_bytes) {
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_result result;
+    p->in_arena = !p->o.live;
+    describe_plan(p, p->budget_bytes, p->work_limit, &desc);
+    p->in_arena = 0;
+    result = tl_choose_pieces(&p->env, &desc, call_cost, piece_bytes, &report);
+    p->work += report.work;
+    return result && result != TL_ERROR_INFEASIBLE ? fail_result(p, path_of(p)) : CODE_OK;
+}
+
+// Train states in pieces. 100 % stay what keeping everything takes without.
+static int cut_gradients(program *p) {
+    tl_pieces_desc desc;
+    tl_graph graph;
+    int code = CODE_OK;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.alignment_bytes = p->alignment;
+    if (p->o.piece_cost) code = parse_count("--piece-cost", p->o.piece_cost, &desc.call_cost);
+    if (!code && strcmp(p->o.pieces, "auto") == 0) code = choose_pieces(p, desc.call_cost, &desc.piece_bytes);
+    else if (!code) code = parse_bytes("--pieces", p->o.pieces, model_peak(p), &desc.piece_bytes);
+    if (code) return code;
+    if (tl_apply_pieces(&p->env, &desc, &graph)) return fail_result(p, path_of(p));
+    tl_free_graph(&p->env, &p->graph);
+    p->graph = graph;
+    return CODE_OK;
 }
 
 // The plans of several budgets share what they find.
@@ -4434,6 +4479,7 @@ static int plan_model(program *p) {
         code = fail(CODE_INPUT, "--block %s: must be at least --align %llu", p->o.block, (ull)p->alignment);
     for (k = 0; k < p->o.bank_count && !code; k++) code = parse_bank(p, k);
     if (!code) add_bank_budget(p);
+    if (!code && p->o.pieces) code = cut_gradients(p);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code && p->o.pareto) code = compiles(&p->o) ? run_compile_front(p) : run_curve(p);
     else if (!code) code = run_plan(p);

@@ -76,7 +76,7 @@ static void expect_unsupported(const table_case *c, const char *words) {
     assert_non_null(strstr(out.text, words));
 }
 
-typedef struct tally { long runs, refused, banked, narrow, slots, inplace, saves, recomputed, waits, fails; } tally;
+typedef struct tally { long runs, refused, banked, narrow, slots, inplace, saves, recomputed, waits, fails, states, pieces; } tally;
 
 static void count_kinds(const tl_plan *plan, tally *t) {
     int32_t i, inplace = 0, saves = 0;
@@ -96,6 +96,31 @@ static int has_copies(const tl_plan *plan) {
     return 0;
 }
 
+static int has_states(const tl_graph *graph) {
+    int32_t i, states = 0;
+    for (i = 0; i < graph->node_count; i++) states |= graph->nodes[i].state != TL_STATE_NONE;
+    return states;
+}
+
+// A graph that owns weights, now and then in pieces, and a plan within less than keep all takes.
+static void make_states(tl_env *env, tl_random *random, tl_graph *graph, tl_plan *plan, tally *t) {
+    tl_graph plain = *graph;
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_plan all;
+    memset(&desc, 0, sizeof desc);
+    if (random_add_states(env, random, &plain, random_count(random, 1, 6), graph)) fail_msg("%s", "no states");
+    tl_free_graph(env, &plain);
+    t->pieces += random_train_in_pieces(env, random, graph) > 0;
+    t->states++;
+    if (tl_plan_keep_all(env, graph, 0, &all)) fail_msg("%s", env->error.text);
+    desc.graph = graph;
+    desc.work_limit = 20000;
+    desc.budget_bytes = 1 + all.peak_bytes - tl_next_random_below(random, all.peak_bytes / 4);
+    tl_free_plan(env, &all);
+    if (tl_plan_remat(env, &desc, plan, &report) && tl_plan_keep_all(env, graph, 0, plan)) fail_msg("%s", env->error.text);
+}
+
 static void try_plan(tl_env *env, tl_random *random, const tl_graph *graph, const tl_plan *plan, tally *t) {
     static const uint64_t alignments[] = { 1, 4, 8, 16 };
     tl_plan placed;
@@ -107,8 +132,8 @@ static void try_plan(tl_env *env, tl_random *random, const tl_graph *graph, cons
     if (!simulated(graph, plan, &report)) return;
     memset(&c, 0, sizeof c);
     c.graph = graph;
-    c.alignment = alignments[tl_next_random_below(random, 4)];
-    c.repeat_count = random_count(random, 1, 2);
+    c.alignment = has_states(graph) ? 1 : alignments[tl_next_random_below(random, 4)];     // at which pieces begin
+    c.repeat_count = has_states(graph) ? 1 : random_count(random, 1, 2);
     c.by_steps = random_chance(random, 30);
     c.waits = random_chance(random, 30);
     c.has_users = random_chance(random, 30);
@@ -148,9 +173,17 @@ static void random_plans_compute_the_same(void **state) {
         tl_env env;
         tl_graph graph;
         tl_plan plan;
+        int owns = random_chance(&random, 25);
         memset(&env, 0, sizeof env);
         if (random_graph(&env, &random, 12, &graph)) fail_msg("%s", env.error.text);
-        if (random_chance(&random, 30)) (void)random_let_inputs_die(&random, &graph);
+        if (owns) make_states(&env, &random, &graph, &plan, &t);
+        else if (random_chance(&random, 30)) (void)random_let_inputs_die(&random, &graph);
+        if (owns) {
+            try_plan(&env, &random, &graph, &plan, &t);
+            tl_free_plan(&env, &plan);
+            tl_free_graph(&env, &graph);
+            continue;
+        }
         if (random_slot_plan(&env, &random, &graph, random_chance(&random, 30) ? random_count(&random, 2, TABLE_SLOTS) : 0, &plan))
             fail_msg("%s", "out of memory");
         try_plan(&env, &random, &graph, &plan, &t);
@@ -158,7 +191,7 @@ static void random_plans_compute_the_same(void **state) {
         tl_free_graph(&env, &graph);
     }
     assert_true(is_thinned() || (t.refused > 20 && t.banked > 20 && t.narrow > 100 && t.slots > 20 && t.inplace > 20 && t.saves > 20));
-    assert_true(is_thinned() || (t.recomputed > 50 && t.waits > 50));
+    assert_true(is_thinned() || (t.recomputed > 50 && t.waits > 50 && t.states > 50 && t.pieces > 8));
 }
 
 // -- one small plan: what is refused --

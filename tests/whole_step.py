@@ -10,7 +10,8 @@ import csv, json, os, subprocess, sys, tempfile
 
 DEVICES = {'gpu': (300e9, 5e-6), 'm7': (400e6, 2e-6)}       # bytes a second, seconds a call
 VARIANTS = {'b lazy g, end (clip)': 'end', 'b fused': 'fused'}
-PASSES, MOMENTS = 7, 2                                      # AdamW: reads w, g, m, v; writes w, m, v
+MOMENTS, OPTIMIZERS = 2, ('sgd', 'momentum', 'adamw')       # AdamW reads w, g, m, v, and writes w, m, v
+PIECES = ('mcu_mlp_b1', 4096, (50.7, 67.1, 75.3))           # bytes of a piece; per cent of a step with whole gradients
 
 
 def read(path):
@@ -27,7 +28,13 @@ def read(path):
     return states, nodes, device
 
 
-def convert(path, updates):
+def count_rows(nodes, p, size):
+    """Rows of a weight, at batch 1: one for each float of its reader's output. 0: they do not divide it."""
+    rows = [int(values['out']) // 4 for _, _, values, _ in nodes if str(p) in values.get('states', '').split(',')]
+    return rows[0] if len(rows) == 1 and rows[0] and size % rows[0] == 0 else 0
+
+
+def convert(path, updates, moments=MOMENTS):
     """The graph as tlg 2: states above their first readers, or above everything."""
     states, nodes, device = read(path)
     rate, call = DEVICES[device]
@@ -36,8 +43,10 @@ def convert(path, updates):
     def add_state(p):
         name, size = states[p]
         state_ids[p] = len(out)
-        cost = int(round(1e9 * (PASSES * size / rate + call)))
-        out.append('state %d w.%s adamw w=%d m=%s upd=%d' % (len(out), name, size, ','.join([str(size)] * MOMENTS), cost))
+        cost = int(round(1e9 * ((3 + 2 * moments) * size / rate + call)))
+        rows = count_rows(nodes, p, size)
+        out.append('state %d w.%s %s w=%d%s upd=%d%s' % (len(out), name, OPTIMIZERS[moments], size,
+                   ' m=' + ','.join([str(size)] * moments) if moments else '', cost, ' wrows=%d' % rows if rows else ''))
 
     if updates == 'end':
         for p in range(len(states)):
@@ -69,6 +78,29 @@ def plan(tool, model, *options):
     return json.loads(done.stdout)
 
 
+def check_pieces(graphs, tool, folder):
+    """The MLP whose one layer is nearly everything, its gradients in pieces: how many rows take more than the prototype's."""
+    name, piece, wanted = PIECES
+    source, worse = os.path.join(graphs, name + '.tlgs'), 0
+    if not os.path.exists(source):
+        return 0
+    weights = sum(size for _, size in read(source)[0])
+    print('\n%-16s %-10s %14s %14s %8s %8s %8s' % ('model', 'optimizer', 'whole', 'pieces', '%', 'wanted', 'cost'))
+    for moments, limit in enumerate(wanted):
+        model = os.path.join(folder, 'pieces_%d.tlg' % moments)
+        open(model, 'w').write(convert(source, 'fused', moments))
+        states = plan(tool, model, '--budget', '100%', '--live')
+        activations = 4676                                  # of keeping all of them, beside weights and gradients
+        whole = (2 + moments) * weights + activations
+        cut = plan(tool, model, '--pieces', str(piece), '--piece-cost', '2000', '--budget', str(whole * limit / 100).split('.')[0])
+        bad = cut is None
+        worse += bad
+        print('%-16s %-10s %14d %14s %8s %8.1f %8s %s' % (name, OPTIMIZERS[moments], whole, cut['arena_bytes'] if cut else '-',
+              '%.1f' % (100 * cut['arena_bytes'] / whole) if cut else '-', limit,
+              '%.4f' % (cut['total_cost'] / states['base_cost']) if cut else '-', 'WORSE' if bad else ''))
+    return worse
+
+
 def main():
     graphs, results, tool = sys.argv[1], sys.argv[2], (sys.argv[3:] + ['build/tl_plan'])[0]
     wanted, worse = sys.argv[4:], 0
@@ -91,6 +123,8 @@ def main():
             worse += bad
             print('%-16s %3s%% %-6s %14d %14s %8.3f %8.3f %9.4f %s' % (row['model'], row['act_pct'], mode, size,
                   live['peak_bytes'] if live else '-', time, cost, ratio, 'WORSE' if bad else ''), flush=True)
+        if not wanted or PIECES[0] in wanted:
+            worse += check_pieces(graphs, tool, folder)
     print('%d rows are worse' % worse)
     return worse > 0
 

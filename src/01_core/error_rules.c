@@ -197,7 +197,8 @@
     X(HOLD_GRADIENTS, "tl_hold_gradients") \
     X(SKIP_UPDATES, "tl_skip_updates") \
     X(APPLY_OPTIMIZER, "tl_apply_optimizer") \
-    X(APPLY_PIECES, "tl_apply_pieces")
+    X(APPLY_PIECES, "tl_apply_pieces") \
+    X(CHOOSE_PIECES, "tl_choose_pieces")
 
 // -- errors: rules --
 //
@@ -478,7 +479,7 @@
     X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
     X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
     X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
-    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: a state that is not trained has none, and none is negative", \
+    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: are of param= and of trained states, and none is negative", \
       "node, line") \
     X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide the bytes of the weight and of each moment", \
       "node, line") \
@@ -750,7 +751,10 @@
     X(CODEC_TL_NO_OFFLOAD_LEFT, "codec: TL_NO_OFFLOAD left out plans with compressed copies", "") \
     X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "") \
     X(CHAIN_STATES_ARE_UPDATED_BEHIND_THEIR_READERS, \
-      "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "")
+      "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "") \
+    X(PIECES_BUDGET_IS_TOO_SMALL, \
+      "budget_bytes: %0 are too few, with gradients in pieces, too; the least that were found are %1", \
+      "budget, least budget")
 
 // -- errors: rules of [7] PRECISION --
 

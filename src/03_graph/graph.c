@@ -95,6 +95,7 @@ static const tl_node *tli_find_pieces(const tl_graph *graph, const tl_node *node
     return tli_is_in_pieces(maker) ? maker : NULL;
 }
 
+#ifndef TL_ONLY_TABLES
 // The first node that reads a tensor; -1 = none does.
 static int32_t tli_find_reader(const tl_graph *graph, int32_t tensor) {
     int32_t id, i;
@@ -111,6 +112,7 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
     while (k < node->input_count && !tli_find_pieces(graph, node, k)) k++;
     return k < node->input_count;
 }
+#endif
 
 #define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
 
@@ -336,15 +338,19 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// The rules of rows and pieces of a state. Of one in pieces they may be unknown: it can be planned, not run.
+// The rules of rows and pieces of weights. Of a state in pieces they may be unknown: it can be planned, not run.
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t k;
-    if (node->rows < 0 || (node->rows && !tli_learns(node))) return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (node->rows < 0 || (node->rows && !tli_learns(node) && (node->state || !node->param_bytes)))
+        return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (node->rows && node->param_bytes % (uint64_t)node->rows)
+        return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     if (tli_is_in_pieces(node) ? node->piece_rows < (node->rows > 0) || node->piece_rows > node->rows
                                : node->piece_rows != 0)
         return TLI_RULE(PIECE_IS_1_TO_WROWS);
-    for (k = node->first_output; k < node->first_output + node->output_count && node->rows; k++)
+    if (!node->rows || !node->state) return TLI_NO_RULE;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
         if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     return TLI_NO_RULE;
 }
@@ -1129,6 +1135,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
     if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     tli_put_place(w, graph, id);
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
@@ -1180,7 +1187,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
     { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
-    { "wrows", TLI_OF_STATE }, { "piece", TLI_OF_STATE },
+    { "wrows", TLI_OF_NODE | TLI_OF_STATE }, { "piece", TLI_OF_STATE },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
     { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
@@ -1283,6 +1290,11 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_BELOW_2_31_1));
         ++*number;
     }
+    for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
+        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
+        if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
+            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
+    }
     if (t->values[TLI_TLG_GRAD].text && !tli_word_is(t->values[TLI_TLG_GRAD], "no"))
         return tli_fail_key(t, TLI_TLG_GRAD, TLI_RULE(CAN_ONLY_BE_NO));
     desc->no_grad = t->values[TLI_TLG_GRAD].text != NULL;
@@ -1352,15 +1364,9 @@ static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     int frozen = t->values[TLI_TLG_FROZEN].text != NULL, statistic = t->values[TLI_TLG_STAT].text != NULL;
     int held = t->values[TLI_TLG_HOLD].text != NULL;
     int pieces = t->values[TLI_TLG_PIECE].text != NULL;
-    int32_t k;
     if (frozen + statistic + held + pieces > 1)
         return tli_fail_key(t, pieces ? TLI_TLG_PIECE : held ? TLI_TLG_HOLD : TLI_TLG_STAT,
                             TLI_RULE(STATE_IS_FROZEN_OR_STAT));
-    for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
-        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
-        if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
-            return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
-    }
     desc->state = frozen ? TL_STATE_FROZEN : statistic ? TL_STATE_STATISTIC : held ? TL_STATE_HELD
                   : pieces ? TL_STATE_PIECES : TL_STATE_TRAINED;
     desc->fixed = 1;

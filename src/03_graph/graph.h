@@ -111,7 +111,7 @@ typedef struct tl_node_desc {
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
-    int32_t  rows, piece_rows;      // as in tl_state_desc
+    int32_t  rows, piece_rows;      // as in tl_state_desc; rows also of param_bytes
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -149,7 +149,7 @@ typedef struct tl_node {
     uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
-    int32_t  rows, piece_rows;      // as in tl_state_desc
+    int32_t  rows, piece_rows;      // as in tl_node_desc
 } tl_node;
 
 typedef struct tl_node_input {
@@ -288,9 +288,9 @@ typedef struct tl_optimizer_desc {
     int32_t         clips;          // 1 = a node "clip" right below the states, see below; TL_UPDATES_END alone
 } tl_optimizer_desc;
 
-// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w", which
-// the node reads as its last input, in its backward, too; of a node without a backward it is frozen. States
-// that the graph has already stay as they are, at the place that desc->updates says.
+// Make a graph that owns its weights: those of a node that has param_bytes become a state "<name>.w" of as many
+// rows, which the node reads as its last input, in its backward, too; of a node without a backward it is
+// frozen. States that the graph has already stay as they are, at the place that desc->updates says.
 //
 //   graph   overwritten; release with tl_free_graph. Its nodes have other ids than desc's, and keep their
 //           origins; a state has that of the node whose weights it holds, and "clip" none

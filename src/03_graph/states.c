@@ -319,6 +319,7 @@ static tl_result tli_own_weights(tli_owner *o, int32_t id) {
     state.kind = node->has_grad ? TL_STATE_TRAINED : TL_STATE_FROZEN;
     state.unit = node->unit ? tl_name_unit(o->from, id) : NULL;
     state.layer = node->layer + 1;
+    state.rows = node->has_grad ? node->rows : 0;
     result = node->has_grad ? tli_price_update(o, node->param_bytes, moments, &state.update_cost) : TL_OK;
     if (!result) result = tl_add_state(o->env, o->to, &state, &weight);
     if (result) return result;
@@ -349,6 +350,7 @@ static tl_result tli_own_node(tli_owner *o, int32_t id) {
     desc.input_count += has_weights;
     desc.output_bytes = bytes;
     desc.param_bytes = has_weights ? 0 : node->param_bytes;
+    if (has_weights) desc.rows = 0;
     if (!result) result = tl_add_node(o->env, o->to, &desc, &o->new_ids[id]);
     if (!result) tli_copy_needs(from, id, o->to);
     if (!result && has_weights)    // a backward reads the weights where it makes the gradient of its inputs

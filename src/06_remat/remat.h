@@ -182,6 +182,22 @@ typedef struct tl_remat_report {
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
 
+// Choose how large the pieces are in which states with rows are trained (tl_apply_pieces): whole gradients,
+// then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls alone
+// cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones that of
+// larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that plan.
+//
+//   desc         that of tl_plan_remat; the pool is used for whole gradients alone
+//   call_cost    of each further call of a kernel, as in tl_pieces_desc
+//   piece_bytes  overwritten; UINT64_MAX = all gradients stay whole
+//   report       of the best plan, with the work of all; may be NULL
+//
+// Errors:  those of tl_plan_remat and tl_apply_pieces; TL_ERROR_INFEASIBLE: *piece_bytes and the report are
+//          those of the least budget that was found.
+// Cost:    that of tl_plan_remat for each size that is tried: log2 of the largest gradient / its row, at most.
+TLDEF tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint64_t call_cost,
+                                 uint64_t *piece_bytes, tl_remat_report *report);
+
 // Make an empty pool of plans, to be shared by calls of tl_plan_remat for one graph.
 //
 //   env    copied; it allocates what the pool keeps

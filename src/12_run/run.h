@@ -408,6 +408,11 @@ typedef struct tl_run_desc {
                                       // costs of the graph where these are nanoseconds (see expected_steps). A
                                       // call or copy that takes longer is alone in its submit. Drivers stop
                                       // what runs for seconds. 0 = 2 ms; UINT64_MAX = a pass is one submit
+
+    int32_t    may_train_in_pieces;   // tl_init_op_run only: 1 = states with rows are trained in pieces where a
+                                      // plan within the budget costs less then, or there is none without
+                                      // (tl_choose_pieces)
+    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -833,11 +838,12 @@ typedef struct tl_op {
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial, bwork_bytes,
-                                      // bwd_cost
+                                      // those of the weight; of the rest moments, initial, rows,
+                                      // bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
+    int32_t         rows;             // of a state: as in tl_state_desc
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the

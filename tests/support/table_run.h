@@ -106,7 +106,7 @@ static inline tl_result table_pull(table_bed *b, int32_t micro_batch) {
         tl_run_step step, next;
         result = tl_next_step(b->run, &step, &done);
         if (result || done || !step.is_compute) continue;
-        assert_true(step.depends_on < step.index && step.depends_on >= -1);
+        assert_true(step.depends_on <= step.index && step.depends_on >= -1);     // = of a further call of the step
         assert_int_equal(tl_next_step(b->run, &next, &done), TL_ERROR_INVALID_ARG);  // it was not carried out
         do result = tl_run_step_kernel(b->run, &step); while (result == TL_NOT_READY);
         if (!result) assert_int_equal(tl_finish_step(b->run, &step), TL_ERROR_STALE);

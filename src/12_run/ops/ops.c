@@ -107,6 +107,7 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     state.moment_count = op->moment_count;
     state.kind = op->state;
     state.layer = op->layer;
+    state.rows = op->rows;
     state.update_work_bytes = op->bwork_bytes;
     if (op->state == TL_STATE_TRAINED || op->state == TL_STATE_HELD)
         state.update_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
@@ -119,7 +120,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (op->state) return tli_add_state_op(list, rules, i, graph);
-    if (op->moments || op->moment_count || op->initial)
+    if (op->moments || op->moment_count || op->initial || op->rows)
         return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));
@@ -165,6 +166,7 @@ static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t cou
     desc->costs = NULL;
     desc->figures = NULL;
     desc->rehearsal = NULL;
+    desc->may_train_in_pieces = 0;
 }
 
 // Write what the weights of states begin with.
@@ -333,10 +335,70 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     return result;
 }
 
+// Put a graph in which states are trained in pieces in the place of that of the list.
+static tl_result tli_use_pieces(tli_op_run *o, uint64_t piece_bytes) {
+    tl_pieces_desc desc;
+    tl_backend_limits limits;
+    tl_graph graph;
+    tl_result result;
+    if (piece_bytes == UINT64_MAX) return TL_OK;
+    (o->desc.backend->limits)(o->desc.backend->self, &limits);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = tli_op_graph(o);
+    desc.piece_bytes = piece_bytes;
+    desc.alignment_bytes = limits.alignment_bytes;
+    desc.call_cost = o->desc.piece_call_cost;
+    result = tl_apply_pieces(o->list.env, &desc, &graph);
+    if (result) return result;
+    tl_free_graph(o->list.env, &o->graph);
+    o->graph = graph;
+    o->desc.graph = NULL;
+    return TL_OK;
+}
+
+// Choose the pieces of gradients for the budget. Where nothing fits, the run says so.
+static tl_result tli_choose_op_pieces(tli_op_run *o) {
+    tl_remat_desc desc;
+    tl_backend_limits limits;
+    uint64_t piece_bytes;
+    tl_result result;
+    if (!o->asked->may_train_in_pieces || tli_ops_infer(o)) return TL_OK;
+    (o->desc.backend->limits)(o->desc.backend->self, &limits);
+    tli_zero(&desc, sizeof desc);
+    desc.graph = tli_op_graph(o);
+    desc.budget_bytes = o->desc.budget_bytes;
+    desc.base_bytes = o->desc.base_bytes;
+    desc.alignment_bytes = limits.alignment_bytes;
+    desc.work_limit = o->desc.work_limit;
+    desc.device = o->desc.device;
+    desc.host_budget_bytes = o->desc.host_budget_bytes;
+    desc.progress = o->desc.progress;
+    desc.user = o->desc.progress_user;
+    result = tl_choose_pieces(o->list.env, &desc, o->desc.piece_call_cost, &piece_bytes, NULL);
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    return tli_use_pieces(o, piece_bytes);
+}
+
+// The fewest bytes of all: with pieces of one row each, where there may be pieces.
+static tl_result tli_find_least_bytes(tli_op_run *o) {
+    tl_run_desc desc = o->desc;
+    tli_op_run small = *o;
+    tl_result result = TL_OK;
+    tl_init_graph(&small.graph);
+    if (o->asked->may_train_in_pieces && !tli_ops_infer(o)) {
+        small.desc.graph = tli_op_graph(o);
+        result = tli_use_pieces(&small, 0);
+        o->figures.least_bytes = 0;
+        if (!result) result = tli_find_needed(&small, &desc, &o->figures.least_bytes);
+        tl_free_graph(o->list.env, &small.graph);
+        return result;
+    }
+    return tli_find_needed(o, &desc, &o->figures.least_bytes);
+}
+
 // Find the budget, and what it is to be compared with.
 static tl_result tli_find_figures(tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
-    tl_run_desc desc = o->desc;
     tl_result result = TL_OK;
     if (!(asked->budget_ratio >= 0 && asked->budget_ratio <= 1) ||
         (asked->budget_ratio > 0 && asked->budget_bytes))
@@ -349,8 +411,8 @@ static tl_result tli_find_figures(tli_op_run *o) {
         if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
     }
     o->figures.budget_bytes = o->desc.budget_bytes;
-    if (!result && asked->figures) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
-    return result;
+    if (!result && asked->figures) result = tli_find_least_bytes(o);
+    return result ? result : tli_choose_op_pieces(o);
 }
 
 // Copy the nodes of a graph of the caller's, so that their costs can change.
@@ -442,7 +504,8 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
 }
 #else
 static tl_result tli_find_figures(tli_op_run *o) {
-    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal) return TL_OK;
+    if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal &&
+        !o->asked->may_train_in_pieces) return TL_OK;
     return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
 }
 #endif

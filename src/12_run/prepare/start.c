@@ -370,7 +370,7 @@ static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const 
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
     *run = NULL;
-    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal)
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal || desc->may_train_in_pieces)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
     return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
 }

@@ -102,6 +102,8 @@ static void tli_describe_call(tl_run *run, int32_t called, tl_kernel_call *out) 
     const tl_operand *at = call->operands;
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
     if (!tli_has_turns(run)) tli_name_formats(run, &run->graph->nodes[called]);
+#else
+    (void)called;
 #endif
     tli_zero(out, sizeof *out);
     out->graph = graph;

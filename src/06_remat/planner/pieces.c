@@ -1,0 +1,126 @@
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+#ifndef TL_NO_PLANNERS
+
+// -- pieces of gradients: how large --
+//
+// Smaller pieces take fewer bytes and more calls. Whole gradients first, then pieces of half the largest, a
+// quarter, .. are planned within the budget; the cheapest plan wins, of equal ones that with larger pieces:
+//
+//     pieces of      whole     128     64      32      16      8
+//     forwards       +12 %     +3 %    +0 %
+//     calls                    +1 %    +2 %    +4 %: what the calls alone cost is above the best. Stop.
+
+typedef struct tli_piece_choice {
+    tl_env     *env;
+    tl_remat_desc desc;          // of the caller; graph and base of each try
+    tl_pieces_desc pieces;
+    uint64_t    piece_bytes;     // of the best try
+    uint64_t    costs;           // of its graph without recomputation
+    int         has_plan;        // 1 = a try fits
+    uint64_t    work;            // of all tries
+    tl_remat_report best;
+} tli_piece_choice;
+
+// The largest gradient of a state that could be trained in pieces.
+static uint64_t tli_find_largest_gradient(const tl_graph *graph) {
+    uint64_t most = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++)
+        if (graph->nodes[id].state == TL_STATE_TRAINED && graph->nodes[id].rows > 1)
+            most = tli_larger_u64(most, graph->outputs[graph->nodes[id].first_output].bytes);
+    return most;
+}
+
+// The costs of every forward and backward once.
+static uint64_t tli_sum_costs(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) sum += graph->nodes[id].fwd_cost + graph->nodes[id].bwd_cost;
+    return sum;
+}
+
+static int tli_has_same_pieces(const tl_graph *a, const tl_graph *b) {
+    int32_t id = 0;
+    while (id < a->node_count && a->nodes[id].piece_rows == b->nodes[id].piece_rows) id++;
+    return id == a->node_count;
+}
+
+// Whether a plan, or where both have none a least budget, is better than the best so far.
+static int tli_is_better_try(const tli_piece_choice *c, int fits, const tl_remat_report *report) {
+    if (fits != c->has_plan) return fits;
+    return fits ? report->cost < c->best.cost : report->least_budget_bytes < c->best.least_budget_bytes;
+}
+
+// Plan with pieces of so many bytes.
+static tl_result tli_try_pieces(tli_piece_choice *c, const tl_graph *graph, uint64_t piece_bytes,
+                                int is_first) {
+    tl_remat_desc desc = c->desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_result result;
+    desc.graph = graph;
+    desc.pool = is_first ? desc.pool : NULL;    // plans of another graph are none of this one
+    result = tl_plan_remat(c->env, &desc, &plan, &report);
+    c->work += report.work;
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    if (is_first || tli_is_better_try(c, !result, &report)) {
+        c->best = report;
+        c->has_plan = !result;
+        c->piece_bytes = piece_bytes;
+        c->costs = tli_sum_costs(graph);
+    }
+    tl_free_plan(c->env, &plan);
+    return TL_OK;
+}
+
+// Whether smaller pieces can be worth something: the plan so far costs more than its calls.
+static int tli_wants_pieces(const tli_piece_choice *c) { return !c->has_plan || c->best.cost > c->costs; }
+
+static tl_result tli_try_all_pieces(tli_piece_choice *c) {
+    tl_graph before, now;
+    uint64_t bytes = tli_find_largest_gradient(c->desc.graph);
+    tl_result result = tli_try_pieces(c, c->desc.graph, UINT64_MAX, 1);
+    int goes_on = !result && bytes && tli_wants_pieces(c) && !c->desc.inference, is_worth;
+    before = *c->desc.graph;
+    before.node_capacity = before.input_capacity = before.tensor_capacity = before.view_capacity = 0;
+    before.text_capacity = 0;
+    while (goes_on) {
+        bytes /= 2;
+        c->pieces.piece_bytes = bytes;
+        result = tl_apply_pieces(c->env, &c->pieces, &now);
+        if (result) break;
+        is_worth = !c->has_plan || tli_sum_costs(&now) < c->best.cost;
+        if (is_worth && !tli_has_same_pieces(&before, &now)) result = tli_try_pieces(c, &now, bytes, 0);
+        goes_on = bytes && is_worth && !result && tli_wants_pieces(c);
+        tl_free_graph(c->env, &before);
+        before = now;
+    }
+    tl_free_graph(c->env, &before);
+    return result;
+}
+
+TLI_IMPL tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint64_t call_cost,
+                                    uint64_t *piece_bytes, tl_remat_report *report) {
+    tli_piece_choice c;
+    tl_result result;
+    TL_ASSERT(desc && desc->graph && piece_bytes);
+    *piece_bytes = UINT64_MAX;
+    tli_zero(&c, sizeof c);
+    c.env = env;
+    c.desc = *desc;
+    c.pieces.graph = desc->graph;
+    c.pieces.alignment_bytes = desc->alignment_bytes;
+    c.pieces.call_cost = call_cost;
+    c.piece_bytes = UINT64_MAX;
+    result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_try_all_pieces(&c);
+    *piece_bytes = c.piece_bytes;
+    c.best.work = c.work;
+    if (report) *report = c.best;
+    if (result || c.has_plan) return result;
+    return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(CHOOSE_PIECES),
+                           TLI_RULE(PIECES_BUDGET_IS_TOO_SMALL), desc->budget_bytes,
+                           c.best.least_budget_bytes);
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
