@@ -839,11 +839,11 @@ typedef struct tl_op {
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
                                       // those of the weight; of the rest moments, initial, rows,
-                                      // bwork_bytes, bwd_cost
+                                      // piece_rows, bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
-    int32_t         rows;             // of a state: as in tl_state_desc
+    int32_t         rows, piece_rows; // of a state: as in tl_state_desc
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the

@@ -108,7 +108,9 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     state.kind = op->state;
     state.layer = op->layer;
     state.rows = op->rows;
+    state.piece_rows = op->piece_rows;
     state.update_work_bytes = op->bwork_bytes;
+    state.update_cost = op->bwd_cost;       // of one without an update it is refused
     if (op->state == TL_STATE_TRAINED || op->state == TL_STATE_HELD)
         state.update_cost = tli_op_cost(op->bwd_cost, cost ? cost->bwd_ns : 0);
     return tli_add_state(rules, graph, &state);
@@ -120,7 +122,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (op->state) return tli_add_state_op(list, rules, i, graph);
-    if (op->moments || op->moment_count || op->initial || op->rows)
+    if (op->moments || op->moment_count || op->initial || op->rows || op->piece_rows)
         return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));

@@ -1,0 +1,587 @@
+// [12] RUN of states that are trained in pieces: gradients by rows, each updated before the next is made. Weights are those of
+// the same training by hand, and the run takes what was planned.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+
+enum { BATCH = 3, LAYERS = 3, STEPS = 12, MOST = 64 * 48, NODES = 2 * LAYERS + 2, LOSS = NODES - 1 };
+
+static const int widths[LAYERS + 1] = { 48, 64, 20, 7 };       // of the input, and of what each layer makes
+
+// -- kernels: y = x W^T, with a row of W for each output; momentum; half of the square --
+
+static int inputs_of(int layer) { return widths[layer]; }
+static int rows_of(int layer) { return widths[layer + 1]; }
+static int layer_of(int32_t node) { return (int)(node - 1) / 2; }
+static int32_t state_of(int layer) { return 2 * layer + 1; }
+static int32_t dense_of(int layer) { return 2 * layer + 2; }
+
+static void dense(int layer, const float *x, const float *w, float *y) {
+    int b, o, i, ins = inputs_of(layer), outs = rows_of(layer);
+    for (b = 0; b < BATCH; b++)
+        for (o = 0; o < outs; o++) {
+            float sum = 0;
+            for (i = 0; i < ins; i++) sum += x[b * ins + i] * w[o * ins + i];
+            y[b * outs + o] = sum;
+        }
+}
+
+static void dense_inputs(int layer, const float *w, const float *dy, float *dx) {
+    int b, o, i, ins = inputs_of(layer), outs = rows_of(layer);
+    for (b = 0; b < BATCH; b++)
+        for (o = 0; o < outs; o++)
+            for (i = 0; i < ins; i++) dx[b * ins + i] += dy[b * outs + o] * w[o * ins + i];
+}
+
+// The rows first .. first + count - 1 of the gradient of W, of which dw is the first.
+static void dense_rows(int layer, const float *x, const float *dy, float *dw, int first, int count) {
+    int b, o, i, ins = inputs_of(layer), outs = rows_of(layer);
+    for (o = first; o < first + count; o++)
+        for (b = 0; b < BATCH; b++)
+            for (i = 0; i < ins; i++) dw[(o - first) * ins + i] += x[b * ins + i] * dy[b * outs + o];
+}
+
+static void momentum(float *w, float *m, const float *g, int count) {
+    int i;
+    for (i = 0; i < count; i++) {
+        m[i] = 0.9f * m[i] + g[i];
+        w[i] -= 0.002f * m[i];
+    }
+}
+
+typedef enum fault { NO_FAULT, IGNORES_ROWS, UPDATE_FAILS, PIECE_FAILS, FORGETS_A_ROW } fault;
+
+typedef struct net {
+    fault   fault;
+    int     fails_in, waits;         // the call of that kind that fails; 1 = no kernel is ready at once
+    int     updates, pieces;         // calls for pieces
+    int     widest;                  // most rows of a call for a piece
+    float   x[BATCH * 48];
+    float   initial[LAYERS][MOST];
+} net;
+
+static float *f32(tl_operand operand) { return (float *)operand.host; }
+
+static tl_result forward(const tl_kernel_call *call, void *user) {
+    if (((net *)user)->waits && !call->polled) return TL_NOT_READY;
+    dense(layer_of(call->node), f32(call->inputs[0]), f32(call->inputs[1]), f32(call->outputs[0]));
+    return TL_OK;
+}
+
+static tl_result backward(const tl_kernel_call *call, void *user) {
+    net *n = (net *)user;
+    int layer = layer_of(call->node), first = 0, count = rows_of(layer), whole;
+    float *dx = f32(call->input_grads[0]), *dw = f32(call->input_grads[1]);
+    if (n->waits && !call->polled) return TL_NOT_READY;
+    whole = call->input_grads[1].range.bytes == (uint64_t)count * (uint64_t)inputs_of(layer) * 4;
+    if (dx) dense_inputs(layer, f32(call->inputs[1]), f32(call->output_grads[0]), dx);
+    if (!dw) return TL_OK;
+    if (!whole) {
+        assert_null(dx);
+        assert_null(call->inputs[1].host);           // some of its rows were updated
+        assert_int_equal(call->total, rows_of(layer));
+        assert_int_equal(call->count * (uint64_t)inputs_of(layer) * 4, call->input_grads[1].range.bytes);
+        first = (int)call->first;
+        count = (int)call->count;
+        if (count > n->widest) n->widest = count;
+        if (n->fault == PIECE_FAILS && n->pieces == n->fails_in) return TL_ERROR_CORRUPT;
+        n->pieces++;
+        if (n->fault == IGNORES_ROWS) first = 0;
+        if (n->fault == FORGETS_A_ROW) count--;
+    }
+    dense_rows(layer, f32(call->inputs[0]), f32(call->output_grads[0]), dw, first, count);
+    return TL_OK;
+}
+
+static tl_result update(const tl_kernel_call *call, void *user) {
+    net *n = (net *)user;
+    if (n->waits && !call->polled) return TL_NOT_READY;
+    if (n->fault == UPDATE_FAILS && n->updates == n->fails_in) return TL_ERROR_CORRUPT;
+    n->updates++;
+    assert_int_equal(call->outputs[0].range.bytes, call->output_grads[0].range.bytes);
+    assert_int_equal(call->outputs[1].range.bytes, call->output_grads[0].range.bytes);
+    momentum(f32(call->outputs[0]), f32(call->outputs[1]), f32(call->output_grads[0]), (int)(call->outputs[0].range.bytes / 4));
+    return TL_OK;
+}
+
+static tl_result loss_forward(const tl_kernel_call *call, void *user) {
+    int i;
+    (void)user;
+    f32(call->outputs[0])[0] = 0;
+    for (i = 0; i < BATCH * widths[LAYERS]; i++) f32(call->outputs[0])[0] += 0.5f * f32(call->inputs[0])[i] * f32(call->inputs[0])[i];
+    return TL_OK;
+}
+
+static tl_result loss_backward(const tl_kernel_call *call, void *user) {
+    int i;
+    (void)user;
+    for (i = 0; i < BATCH * widths[LAYERS]; i++) f32(call->input_grads[0])[i] += f32(call->inputs[0])[i] * f32(call->output_grads[0])[0];
+    return TL_OK;
+}
+
+// -- the net as operations --
+
+typedef struct bed {
+    net       n;
+    tl_env    env;
+    tl_backend cpu;
+    tl_op     ops[NODES];
+    tl_tensor reads[NODES][2];
+    uint64_t  moments[LAYERS];
+    tl_run_desc desc;
+    tl_run_figures figures;
+    tl_run   *run;
+} bed;
+
+static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
+    const tl_tensor x = { 0, 0 };
+    (void)micro_batch;
+    return tl_write_tensor(run, x, ((bed *)user)->n.x, sizeof ((bed *)user)->n.x);
+}
+
+static void open_bed(bed *b) {
+    tl_random random = { 11 };
+    tl_cpu_backend_desc cpu;
+    int layer, i;
+    memset(b, 0, sizeof *b);
+    memset(&cpu, 0, sizeof cpu);
+    for (i = 0; i < BATCH * widths[0]; i++) b->n.x[i] = (float)tl_next_random_below(&random, 1000) / 1000.0f - 0.5f;
+    b->ops[0].kind = "input";
+    b->ops[0].output_bytes = sizeof b->n.x;
+    for (layer = 0; layer < LAYERS; layer++) {
+        tl_op *state = &b->ops[state_of(layer)], *op = &b->ops[dense_of(layer)];
+        for (i = 0; i < rows_of(layer) * inputs_of(layer); i++)
+            b->n.initial[layer][i] = (float)tl_next_random_below(&random, 1000) / 2000.0f - 0.25f;
+        b->moments[layer] = (uint64_t)(rows_of(layer) * inputs_of(layer)) * 4;
+        state->kind = "momentum";
+        state->state = TL_STATE_TRAINED;
+        state->output_bytes = b->moments[layer];
+        state->moments = &b->moments[layer];
+        state->moment_count = 1;
+        state->rows = rows_of(layer);
+        state->initial = b->n.initial[layer];
+        state->backward = update;
+        state->bwd_cost = 10;
+        state->user = &b->n;
+        op->kind = "dense";
+        op->forward = forward;
+        op->backward = backward;
+        op->user = &b->n;
+        op->output_bytes = (uint64_t)(BATCH * rows_of(layer)) * 4;
+        op->fwd_cost = 1000;
+        op->bwd_cost = 2000;
+        op->inputs = b->reads[dense_of(layer)];
+        op->input_count = 2;
+        b->reads[dense_of(layer)][0].node = layer ? dense_of(layer - 1) : 0;
+        b->reads[dense_of(layer)][1].node = state_of(layer);
+    }
+    b->ops[LOSS].kind = "loss";
+    b->ops[LOSS].forward = loss_forward;
+    b->ops[LOSS].backward = loss_backward;
+    b->ops[LOSS].output_bytes = 4;
+    b->ops[LOSS].keep = 1;
+    if (tl_init_cpu_backend(&b->env, &cpu, &b->cpu)) fail_msg("%s", b->env.error.text);
+    b->desc.backend = &b->cpu;
+    b->desc.load = load;
+    b->desc.load_user = b;
+    b->desc.work_limit = 2000000;
+    b->desc.figures = &b->figures;
+    b->desc.may_train_in_pieces = 1;
+    b->desc.piece_call_cost = 1;
+}
+
+static void close_bed(bed *b) {
+    tl_free_run(b->run);
+    if (tl_free_cpu_backend(&b->env, &b->cpu)) fail_msg("%s", b->env.error.text);
+}
+
+static void start(bed *b) {
+    if (tl_init_op_run(&b->env, &b->desc, b->ops, NODES, &b->run)) fail_msg("%s", b->env.error.text);
+}
+
+// The states that the run trains in pieces, and in how many.
+static int count_pieces(const bed *b, int *states) {
+    const tl_graph *graph = tl_find_run_graph(b->run);
+    int layer, pieces = 0;
+    *states = 0;
+    for (layer = 0; layer < LAYERS; layer++) {
+        const tl_node *node = &graph->nodes[state_of(layer)];
+        if (node->state != TL_STATE_PIECES) continue;
+        ++*states;
+        pieces += (node->rows + node->piece_rows - 1) / node->piece_rows;
+    }
+    return pieces;
+}
+
+// -- by hand --
+
+typedef struct by_hand { float w[LAYERS][MOST], m[LAYERS][MOST]; } by_hand;
+
+static void train_by_hand(const bed *b, by_hand *h, int steps) {
+    static float y[LAYERS + 1][BATCH * 64], dy[LAYERS + 1][BATCH * 64], g[MOST];
+    int step, layer, i;
+    memset(h, 0, sizeof *h);
+    memcpy(h->w, b->n.initial, sizeof h->w);
+    for (step = 0; step < steps; step++) {
+        memcpy(y[0], b->n.x, sizeof b->n.x);
+        memset(dy, 0, sizeof dy);
+        for (layer = 0; layer < LAYERS; layer++) dense(layer, y[layer], h->w[layer], y[layer + 1]);
+        for (i = 0; i < BATCH * widths[LAYERS]; i++) dy[LAYERS][i] = y[LAYERS][i];
+        for (layer = LAYERS; layer-- > 0;) {
+            memset(g, 0, sizeof g);
+            dense_inputs(layer, h->w[layer], dy[layer + 1], dy[layer]);
+            dense_rows(layer, y[layer], dy[layer + 1], g, 0, rows_of(layer));
+            momentum(h->w[layer], h->m[layer], g, rows_of(layer) * inputs_of(layer));
+        }
+    }
+}
+
+static int same_weights(bed *b, const by_hand *h) {
+    static float values[MOST];
+    int layer;
+    for (layer = 0; layer < LAYERS; layer++) {
+        size_t bytes = (size_t)(rows_of(layer) * inputs_of(layer)) * 4;
+        tl_tensor t;
+        t.node = state_of(layer);
+        for (t.output = 0; t.output < 2; t.output++) {
+            if (tl_read_tensor(b->run, t, values, bytes)) fail_msg("%s", b->env.error.text);
+            if (memcmp(values, t.output ? h->m[layer] : h->w[layer], bytes) != 0) return 0;
+        }
+    }
+    return 1;
+}
+
+static void train(bed *b, int steps) {
+    tl_run_report report;
+    int step;
+    for (step = 0; step < steps; step++) {
+        if (tl_run_plan(b->run)) fail_msg("%s", b->env.error.text);
+        tl_measure_run(b->run, &report);
+        assert_int_equal(report.planned_peak_bytes, report.measured_peak_bytes);
+        assert_int_equal(report.planned_taken_bytes, report.taken_bytes);
+        assert_int_equal(report.update_count, LAYERS);
+        assert_true(!b->figures.budget_bytes || report.taken_bytes <= b->figures.budget_bytes);
+    }
+}
+
+// -- tests --
+
+// From whole gradients to rows one by one, the weights are those of the loop by hand, in fewer and fewer bytes.
+static void weights_are_those_of_the_loop_by_hand(void **state) {
+    static bed b;
+    static by_hand h;
+    uint64_t whole_least, least;
+    int k, states, before = 0, most = 0;
+    (void)state;
+    open_bed(&b);
+    b.desc.may_train_in_pieces = 0;
+    start(&b);
+    whole_least = b.figures.least_bytes;
+    assert_int_equal(count_pieces(&b, &states), 0);
+    close_bed(&b);
+    open_bed(&b);
+    start(&b);
+    least = b.figures.least_bytes;
+    assert_true(least < whole_least);
+    assert_int_equal(count_pieces(&b, &states), 0);      // without a budget nothing is cut
+    close_bed(&b);
+    for (k = 0; k <= 6; k++) {
+        tl_run_report report;
+        int pieces;
+        open_bed(&b);
+        b.desc.budget_bytes = least + (b.figures.keep_all_bytes + whole_least - least) * (uint64_t)(6 - k) / 6;
+        b.n.waits = k == 3;
+        start(&b);
+        pieces = count_pieces(&b, &states);
+        assert_true(pieces >= before);
+        before = pieces;
+        if (pieces > most) most = pieces;
+        if (b.n.waits) {
+            int step;
+            tl_result result = TL_NOT_READY;
+            for (step = 0; step < STEPS; step++)
+                do result = tl_run_plan(b.run); while (result == TL_NOT_READY);
+            if (result) fail_msg("%s", b.env.error.text);
+        } else {
+            train(&b, STEPS);
+        }
+        train_by_hand(&b, &h, STEPS);
+        if (!same_weights(&b, &h)) fail_msg("budget %lu: other weights", (unsigned long)b.desc.budget_bytes);
+        assert_int_equal(b.n.updates, STEPS * (pieces + LAYERS - states));
+        assert_int_equal(b.n.pieces, STEPS * pieces);
+        tl_measure_run(b.run, &report);
+        assert_int_equal(report.kernel_count, report.forward_count + report.backward_count + 2 * pieces);
+        close_bed(&b);
+    }
+    print_message("%d pieces at most\n", most);
+    assert_true(most >= 20);
+}
+
+// The least budget that a refusal names is one that works, and is what the figures say.
+static void a_refusal_names_the_least_budget_of_pieces(void **state) {
+    static bed b;
+    uint64_t least;
+    (void)state;
+    open_bed(&b);
+    b.desc.budget_bytes = 1000;
+    assert_int_equal(tl_init_op_run(&b.env, &b.desc, b.ops, NODES, &b.run), TL_ERROR_INFEASIBLE);
+    least = b.figures.least_bytes;
+    close_bed(&b);
+    open_bed(&b);
+    b.desc.budget_bytes = least;
+    start(&b);
+    train(&b, 1);
+    close_bed(&b);
+    open_bed(&b);
+    b.desc.budget_bytes = least - 1;
+    assert_int_equal(tl_init_op_run(&b.env, &b.desc, b.ops, NODES, &b.run), TL_ERROR_INFEASIBLE);
+    close_bed(&b);
+}
+
+// -- pieces by hand --
+
+// The run of a graph that has pieces of so many rows in its first layer.
+static void start_in_pieces(bed *b, int32_t rows) {
+    tl_op *state = &b->ops[state_of(0)];
+    b->desc.may_train_in_pieces = 0;
+    state->state = TL_STATE_PIECES;
+    state->piece_rows = rows;
+    state->bwd_cost = 0;
+    b->ops[dense_of(0)].bwork_bytes = (uint64_t)(rows * inputs_of(0)) * 4;
+}
+
+static void sizes_of_pieces_change_no_bit(void **state) {
+    static bed b;
+    static by_hand h;
+    int32_t rows;
+    (void)state;
+    for (rows = 1; rows <= rows_of(0); rows += rows < 5 ? 1 : 13) {
+        open_bed(&b);
+        start_in_pieces(&b, rows);
+        start(&b);
+        train(&b, STEPS);
+        train_by_hand(&b, &h, STEPS);
+        assert_true(same_weights(&b, &h));
+        assert_int_equal(b.n.widest, rows == rows_of(0) ? 0 : rows);
+        assert_int_equal(b.n.pieces, rows == rows_of(0) ? 0 : STEPS * ((rows_of(0) + rows - 1) / rows));
+        close_bed(&b);
+    }
+}
+
+// Pulled step by step, each piece is a call of its own step; none is called twice, and no step is opened between them.
+static void steps_are_pulled_piece_by_piece(void **state) {
+    static bed b;
+    static by_hand h;
+    int step;
+    (void)state;
+    open_bed(&b);
+    start_in_pieces(&b, 10);
+    start(&b);
+    for (step = 0; step < 3; step++) {
+        tl_run_step now, other;
+        int32_t done = 0, index = -1, of_index = 0;
+        assert_int_equal(load(b.run, 0, &b), TL_OK);
+        assert_int_equal(tl_start_pass(b.run, 0), TL_OK);
+        for (;;) {
+            if (tl_next_step(b.run, &now, &done)) fail_msg("%s", b.env.error.text);
+            if (done) break;
+            if (!now.is_compute) continue;
+            of_index = now.index == index ? of_index + 1 : 0;
+            index = now.index;
+            if (of_index) assert_int_equal(now.depends_on, index);
+            if (of_index && of_index % 2 == 0) assert_int_equal(now.call.node, state_of(0));
+            assert_int_equal(tl_next_step(b.run, &other, &done), TL_ERROR_INVALID_ARG);   // not carried out yet
+            assert_int_equal(tl_run_step_kernel(b.run, &now), TL_OK);
+            assert_int_equal(tl_run_step_kernel(b.run, &now), TL_ERROR_STALE);
+        }
+        assert_int_equal(of_index, 2 * 7);       // the last step: 64 rows in pieces of 10
+    }
+    train_by_hand(&b, &h, 3);
+    assert_true(same_weights(&b, &h));
+    close_bed(&b);
+}
+
+// -- saves, and passes that are given up --
+
+typedef struct saved { char bytes[1 << 17]; size_t count; } saved;
+
+static tl_result to_memory(void *user, const char *bytes, size_t length) {
+    saved *s = (saved *)user;
+    assert_true(s->count + length <= sizeof s->bytes);
+    memcpy(s->bytes + s->count, bytes, length);
+    s->count += length;
+    return TL_OK;
+}
+
+// Saved behind any step of a pass, another run goes on to the same weights.
+static void a_save_in_a_pass_knows_what_was_updated(void **state) {
+    static bed b, other;
+    static by_hand h;
+    static saved s;
+    int32_t at, saves = 0, is_over = 0;
+    (void)state;
+    for (at = 1; !is_over; at++) {
+        tl_run_step now;
+        int32_t done = 0, k;
+        tl_sink sink;
+        sink.write = to_memory;
+        sink.user = &s;
+        open_bed(&b);
+        start_in_pieces(&b, 24);
+        start(&b);
+        train(&b, 2);
+        assert_int_equal(load(b.run, 0, &b), TL_OK);
+        assert_int_equal(tl_start_pass(b.run, 0), TL_OK);
+        for (k = 0; k < at && !done; k++) {      // calls and memory steps
+            if (tl_next_step(b.run, &now, &done)) fail_msg("%s", b.env.error.text);
+            if (!done && now.is_compute && tl_run_step_kernel(b.run, &now)) fail_msg("%s", b.env.error.text);
+        }
+        is_over = done;
+        s.count = 0;
+        if (!done && tl_save_run(b.run, sink) == TL_OK) {     // which is refused between two pieces
+            saves++;
+            open_bed(&other);
+            start_in_pieces(&other, 24);
+            start(&other);
+            if (tl_load_run(other.run, s.bytes, s.count)) fail_msg("%s", other.env.error.text);
+            while (!done) {
+                if (tl_next_step(other.run, &now, &done)) fail_msg("%s", other.env.error.text);
+                if (!done && now.is_compute && tl_run_step_kernel(other.run, &now)) fail_msg("%s", other.env.error.text);
+            }
+            train(&other, 2);
+            train_by_hand(&other, &h, 5);
+            assert_true(same_weights(&other, &h));
+            close_bed(&other);
+        }
+        close_bed(&b);
+    }
+    assert_true(saves >= 7 && saves < at - 4);     // 3 forwards, 4 backwards and the updates that are steps; 6 calls for pieces
+}
+
+// After an error in a piece some rows are of one training step and some of the next: no pass begins before all are written.
+static void a_pass_that_fails_in_a_piece_is_torn(void **state) {
+    static bed b;
+    static by_hand h;
+    static const float zero[MOST];
+    int fails_in, is_update, layer;
+    (void)state;
+    for (is_update = 0; is_update < 2; is_update++)
+        for (fails_in = 0; fails_in < 3; fails_in++) {
+            open_bed(&b);
+            start_in_pieces(&b, 30);
+            start(&b);
+            b.n.fault = is_update ? UPDATE_FAILS : PIECE_FAILS;
+            b.n.fails_in = is_update ? LAYERS - 1 + fails_in : fails_in;
+            assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+            b.n.fault = NO_FAULT;
+            assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+            assert_non_null(strstr(b.env.error.text, "a pass was given up in or behind an update"));
+            for (layer = 0; layer < LAYERS; layer++) {
+                tl_tensor t;
+                size_t bytes = (size_t)(rows_of(layer) * inputs_of(layer)) * 4;
+                t.node = state_of(layer);
+                t.output = 0;
+                assert_int_equal(tl_write_tensor(b.run, t, b.n.initial[layer], bytes), TL_OK);
+                t.output = 1;
+                assert_int_equal(tl_write_tensor(b.run, t, zero, bytes), TL_OK);
+            }
+            train(&b, 2);
+            train_by_hand(&b, &h, 2);
+            assert_true(same_weights(&b, &h));
+            close_bed(&b);
+        }
+}
+
+// -- what is refused --
+
+static void refused(bed *b, tl_result code, const char *words) {
+    assert_int_equal(tl_init_op_run(&b->env, &b->desc, b->ops, NODES, &b->run), code);
+    if (!strstr(b->env.error.text, words)) fail_msg("%s\nnot: %s", b->env.error.text, words);
+    close_bed(b);
+}
+
+static void what_pieces_cannot_do_is_refused(void **state) {
+    static bed b;
+    tl_cpu_backend_desc cpu;
+    (void)state;
+    open_bed(&b);
+    start_in_pieces(&b, 8);
+    b.desc.repeat_count = 2;
+    refused(&b, TL_ERROR_UNSUPPORTED, "graph: micro-batches need gradients that states hold (TL_STATE_HELD, tl_hold_gradients): n1 does not");
+    open_bed(&b);
+    start_in_pieces(&b, 8);
+    b.desc.in_flight = 2;
+    refused(&b, TL_ERROR_UNSUPPORTED, "in_flight: above 1, and state n1 is trained in pieces");
+    open_bed(&b);
+    start_in_pieces(&b, 65);
+    refused(&b, TL_ERROR_INVALID_ARG, "piece: a state in pieces has 1 to wrows rows in one, all others none");
+    open_bed(&b);
+    start_in_pieces(&b, 8);
+    b.ops[dense_of(0)].bwork_bytes--;
+    refused(&b, TL_ERROR_INVALID_ARG, "bwork: must hold a piece of the gradient of a state that it reads");
+    open_bed(&b);
+    start_in_pieces(&b, 8);
+    b.ops[state_of(0)].bwd_cost = 10;
+    refused(&b, TL_ERROR_INVALID_ARG, "bwd: must be 0");
+    open_bed(&b);
+    b.ops[state_of(1)].rows = 63;
+    refused(&b, TL_ERROR_INVALID_ARG, "wrows: must divide the bytes of the weight and of each moment");
+    open_bed(&b);
+    b.ops[dense_of(0)].rows = 4;
+    refused(&b, TL_ERROR_INVALID_ARG, "moments and initial are of states");
+    open_bed(&b);
+    start_in_pieces(&b, 8);
+    start(&b);
+    assert_int_equal(tl_skip_updates(b.run, 1), TL_ERROR_INVALID_ARG);
+    close_bed(&b);
+    open_bed(&b);
+    start_in_pieces(&b, 1);         // rows of 192 bytes
+    assert_int_equal(tl_free_cpu_backend(&b.env, &b.cpu), TL_OK);
+    memset(&cpu, 0, sizeof cpu);
+    cpu.alignment_bytes = 128;
+    assert_int_equal(tl_init_cpu_backend(&b.env, &cpu, &b.cpu), TL_OK);
+    refused(&b, TL_ERROR_UNSUPPORTED, "n1: pieces are unknown, or not at multiples of the backend's alignment");
+}
+
+// -- rehearsals --
+
+static void a_rehearsal_knows_pieces(void **state) {
+    static const fault faults[] = { NO_FAULT };
+    static bed b;
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof faults / sizeof *faults; k++) {
+        tl_rehearsal found;
+        tl_result result;
+        open_bed(&b);
+        start_in_pieces(&b, 8);
+        b.n.fault = faults[k];
+        b.desc.rehearsal = &found;
+        result = tl_init_op_run(&b.env, &b.desc, b.ops, NODES, &b.run);
+        if (faults[k] == NO_FAULT && result) fail_msg("%s", b.env.error.text);
+        if (faults[k] != NO_FAULT && !result) fail_msg("fault %d was not found", (int)faults[k]);
+        if (result) assert_non_null(strstr(b.env.error.text, "n2"));
+        tl_free_rehearsal(&b.env, &found);
+        close_bed(&b);
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_those_of_the_loop_by_hand),
+        cmocka_unit_test(a_refusal_names_the_least_budget_of_pieces),
+        cmocka_unit_test(sizes_of_pieces_change_no_bit),
+        cmocka_unit_test(steps_are_pulled_piece_by_piece),
+        cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
+        cmocka_unit_test(a_pass_that_fails_in_a_piece_is_torn),
+        cmocka_unit_test(what_pieces_cannot_do_is_refused),
+        cmocka_unit_test(a_rehearsal_knows_pieces),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
