@@ -5184,7 +5184,8 @@ extern "C" {
 // The bytes of the tensors are those of their formats, so the peak falls. Parameters, their gradients
 // and the optimizer belong to the caller and stay f32. A loss scaler multiplies the gradient of the
 // loss; the caller divides the gradients of the parameters by the scale, or skips the step
-// (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3).
+// (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3). Of weights that the
+// graph owns (states) the run finds an overflow itself, and skips the step.
 // ============================================================================
 
 typedef struct tl_run tl_run;
@@ -5207,7 +5208,7 @@ typedef struct tl_kernel_call {
     int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
                                        // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step, from 0: of a state so many updates were made before,
-                                       // unless some were skipped (tl_skip_updates)
+                                       // unless some were skipped (tl_skip_updates, loss_scaler)
     uint64_t          seed;            // the same in all calls of this node in this pass, by its origin: with
                                        // states, other formats or fewer ranks as without. A state of
                                        // tl_apply_optimizer has that of the node whose weights it is
@@ -5224,6 +5225,10 @@ typedef struct tl_kernel_call {
                                        // (without formats: of the precision), rounded down
     tl_run           *run;             // that makes the call
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
+#ifndef TL_ONLY_TABLES
+    float             loss_scale;      // factor of all gradients of this training step: an update, and a node
+                                       // that clips, divide by it; 1 without a loss scaler
+#endif
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is
@@ -5430,7 +5435,13 @@ typedef struct tl_run_desc {
                                       // or write; must outlive the run; 0 = none
     tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
                                       // read, with defaults filled in, at the start of each training
-                                      // step. Must outlive the run; 0 = a scale of 1
+                                      // step. Must outlive the run; 0 = a scale of 1. Where the graph has
+                                      // trained states, the run looks at their gradients before the first
+                                      // update: where one holds an infinity or NaN, no state is updated in
+                                      // this training step; and it calls tl_next_loss_scale at the end of the
+                                      // step. So no update may stand in front of a backward that adds to a
+                                      // gradient of a state (TL_UPDATES_END). A backend whose memory the host
+                                      // does not see is waited for there, and its gradients are copied
 
     // Results kept from pass to pass, with strategy.memory cached. version tells the version of all that the
     // forward of a node reads beside its inputs: of the contents of a graph input, of weights and of what else
@@ -8180,7 +8191,9 @@ static size_t tli_finish(tli_writer *w) {
       "input that dies or to the entry", "") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
       "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
-    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
+    X(RUN_STATES_WITH_LOSS_SCALER, \
+      "loss_scaler: the update of %s runs before an overflow is known: states stand above all other nodes " \
+      "(TL_UPDATES_END)", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
       "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \
       "node") \
@@ -62136,6 +62149,9 @@ typedef struct tli_updates {
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
     uint8_t has_begun;                // 1 = a kernel of an update was called in the pass
     uint8_t is_torn;                  // 1 = a pass was given up behind that
+    uint8_t is_known;                 // 1 = all gradients of states were looked at in the pass, for the scaler
+    uint8_t overflows;                // 1 = one of them holds an infinity or NaN: no state is updated
+    int32_t looked;                   // nodes below it were looked at
 } tli_updates;
 
 struct tl_run {
@@ -62925,13 +62941,20 @@ static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
     return -1;
 }
 
-// The latest step under way; -1 = there is none.
-static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = run->flights && run->at.computing ? run->at.event.index : -1, f;
+// The latest step under way beside the one at hand; -1 = there is none.
+static int32_t tli_find_other_flight(const tl_run *run) {
+    int32_t latest = -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
         if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.event.index > latest)
             latest = run->flights[f].at.event.index;
     return latest;
+}
+
+// The latest step under way; -1 = there is none.
+static int32_t tli_find_latest_flight(const tl_run *run) {
+    int32_t own = run->flights && run->at.computing ? run->at.event.index : -1;
+    int32_t other = tli_find_other_flight(run);
+    return own > other ? own : other;
 }
 
 // Take the place of the step that comes next, when the one that had it is finished, and any that calls its
@@ -67375,6 +67398,9 @@ static void tli_describe_call(tl_run *run, tl_kernel_call *out) {
     out->outputs_ready = call->outputs_ready;
     tli_name_elements(run, out);
     out->run = run;
+#ifndef TL_ONLY_TABLES
+    out->loss_scale = run->loss_scale;
+#endif
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
@@ -68016,6 +68042,11 @@ static tl_result tli_memory_step(tl_run *run) {
 //
 // A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
+//
+// With a loss scaler the gradients of all states are looked at before the first update of a training step:
+//
+//     .. B 5   B 4   U 3   U 2   U 1      an infinity or NaN in one of them: no kernel of an update is called,
+//                  ^ all complete         and the scale falls at the end of the pass
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
     return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
@@ -68027,16 +68058,143 @@ static int tli_is_last_pass(const tl_run *run) {
 }
 
 #ifndef TL_ONLY_TABLES
-static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+static int tli_skips_updates(const tl_run *run) {
+    return run->updates.skips || run->updates.overflows || !tli_is_last_pass(run);
+}
 
-// What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
-static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- the executor: a loss scaler of states --
+
+// Whether the backward of a node adds to the gradient of a state.
+static int tli_adds_to_states(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
+        if (tli_has_update(&graph->nodes[graph->outputs[graph->inputs[i].tensor].node])) return 1;
+    return 0;
+}
+
+// Whether a step of a plan ends a backward that an earlier one has begun.
+static int tli_ends_backward(const tl_plan *plan, int32_t at) {
+    const tl_step end = tl_find_step(plan, at);
+    int32_t i;
+    for (i = at; i-- > 0 && end.kind == TL_STEP_WAIT;) {
+        const tl_step step = tl_find_step(plan, i);
+        if (step.node == end.node && step.slot == end.slot)
+            return step.kind == TL_STEP_BACKWARD && step.begins;
+    }
+    return 0;
+}
+
+// The first state of a plan, if the plan updates it before the gradients of all are complete; else -1.
+static int32_t tli_find_early_update(const tl_graph *graph, const tl_plan *plan) {
+    int32_t first = -1, i;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        int adds = step.kind == TL_STEP_BACKWARD || (first >= 0 && tli_ends_backward(plan, i));
+        if (!adds) continue;
+        if (first >= 0 && tli_adds_to_states(graph, step.node)) return first;
+        if (first < 0 && tli_has_update(&graph->nodes[step.node])) first = step.node;
+    }
+    return -1;
+}
+
+// The same of decisions made online: backwards go by the listing.
+static int32_t tli_find_early_state(const tl_graph *graph) {
+    int32_t first = -1, id;
+    for (id = graph->node_count; id-- > 0;) {
+        if (first >= 0 && tli_adds_to_states(graph, id)) return first;
+        if (first < 0 && tli_has_update(&graph->nodes[id])) first = id;
+    }
+    return -1;
+}
+
+// The state that a run with a loss scaler would update before an overflow is known; -1 = none.
+static int32_t tli_find_unscalable(const tl_run *run) {
+    int32_t k, early = -1;
+    if (!run->desc.loss_scaler) return -1;
+    if (run->is_online) return tli_find_early_state(run->graph);
+    if (!run->cache.is_on) return tli_find_early_update(run->graph, &run->plan);
+    for (k = 0; k < 2 && early < 0; k++) early = tli_find_early_update(run->graph, &run->cache.plans[k]);
+    return early;
+}
+
+// The bits of the exponent of an element of a tensor, which are all set in an infinity and a NaN; 0 = integers.
+static uint64_t tli_find_exponent(const tl_run *run, int32_t tensor, uint64_t *width) {
+    tl_format format = tli_run_format(run, tensor);
+    int is_f16 = run->precision == TL_PRECISION_HALF || format == TL_FORMAT_F16;
+    int is_bf16 = run->precision == TL_PRECISION_BF16 || format == TL_FORMAT_BF16;
+    *width = run->precision == TL_PRECISION_DOUBLE ? 8 : is_f16 || is_bf16 ? 2 : 4;
+    if (*width == 8) return (uint64_t)0x7FF << 52;
+    if (*width == 2) return is_f16 ? 0x7C00 : 0x7F80;
+    return format == TL_FORMAT_F32 ? 0x7F800000 : 0;
+}
+
+static int tli_holds_overflow(const char *data, uint64_t bytes, uint64_t width, uint64_t exponent) {
+    uint64_t at;
+    for (at = 0; exponent && bytes - at >= width; at += width) {
+        uint16_t half;
+        uint32_t word;
+        uint64_t bits;
+        if (width == 2) { tli_copy(&half, data + at, sizeof half); bits = half; }
+        else if (width == 4) { tli_copy(&word, data + at, sizeof word); bits = word; }
+        else tli_copy(&bits, data + at, sizeof bits);
+        if ((bits & exponent) == exponent) return 1;
+    }
+    return 0;
+}
+
+// Look at the gradient of a tensor, if there is one. TL_NOT_READY: the backend has not finished it and cannot
+// wait.
+static tl_result tli_look_at_gradient(tl_run *run, int32_t tensor) {
+    tl_range room, range = *tli_gradient_range(run, tensor, &room);
+    uint64_t width, exponent = tli_find_exponent(run, tensor, &width);
+    void *host = NULL;
+    tl_result result;
+    if (!range.bytes) return TL_OK;
+    // On a backend that works in order, map itself waits for the work on the range.
+    result = run->limits.in_order ? TL_OK : tli_order_range(&run->store, &range, 0);
+    if (!result) result = (run->backend.map)(run->backend.self, range, TL_MAP_READ, &host);
+    if (result) return result;
+    run->updates.overflows = (uint8_t)tli_holds_overflow((const char *)host, range.bytes, width, exponent);
+    return (run->backend.unmap)(run->backend.self, range, TL_MAP_READ, host);
+}
+
+// Before an update: with a loss scaler, know whether a gradient of a state has overflowed. TL_NOT_READY: a step
+// under way has to be finished first, or the backend.
+static tl_result tli_look_for_overflow(tl_run *run) {
+    tli_updates *u = &run->updates;
+    int32_t before = tli_find_other_flight(run);
+    if (!run->desc.loss_scaler || u->is_known || tli_skips_updates(run)) return TL_OK;
+    if (before >= 0) return tli_wait_for(run, before);
+    for (; u->looked < run->graph->node_count && !u->overflows; u->looked++) {
+        const tl_node *node = &run->graph->nodes[u->looked];
+        tl_result result = tli_has_update(node) ? tli_look_at_gradient(run, node->first_output) : TL_OK;
+        if (result == TL_NOT_READY) return result;
+        if (result) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
+    }
+    u->is_known = 1;
+    TLI_INVARIANT(!u->has_begun && !u->count);
+    return TL_OK;
+}
+
+// A training step has ended: the scale of the next one.
+static void tli_end_scale(tl_run *run) {
+    if (run->updates.is_known) (void)tl_next_loss_scale(run->desc.loss_scaler, run->updates.overflows);
+}
+#else
+static int32_t tli_find_unscalable(const tl_run *run) { (void)run; return -1; }
+static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
+static void tli_end_scale(tl_run *run) { (void)run; }
+#endif
+
+// What the states of a run's graph ask of the run: the sentence that refuses it, with the state. early: that is
+// updated before an overflow is known.
+static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node, int32_t early) {
     if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
-#endif
+    if (early >= 0 && node == &run->graph->nodes[early]) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
     return TLI_NO_RULE;
 }
 
@@ -68054,6 +68212,12 @@ static int tli_are_states_written(const tl_run *run) {
     return 1;
 }
 
+// What is known of an overflow is of one pass.
+static void tli_forget_overflow(tl_run *run) {
+    run->updates.is_known = run->updates.overflows = 0;
+    run->updates.looked = 0;
+}
+
 static void tli_ask_for_states(tl_run *run) {
     int32_t i;
     run->updates.is_torn = 1;
@@ -68061,11 +68225,11 @@ static void tli_ask_for_states(tl_run *run) {
 }
 
 static tl_result tli_check_states(tl_run *run) {
-    int32_t id;
+    int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node, early) : TLI_NO_RULE;
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);
@@ -68078,6 +68242,7 @@ static tl_result tli_check_states(tl_run *run) {
     return TL_OK;
 }
 #else
+static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
@@ -68094,6 +68259,9 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
     run->updates.is_torn = 0;
     run->updates.count = run->updates.has_begun = 0;
+#ifndef TL_ONLY_TABLES
+    tli_forget_overflow(run);
+#endif
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
@@ -68104,11 +68272,13 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     return TL_OK;
 }
 
-// A pass has ended: what it updated, it has updated from the sums.
+// A pass has ended: what it updated, it has updated from the sums, and what it skipped for an overflow is over.
 static void tli_end_updates(tl_run *run) {
     if (run->updates.count) run->updates.is_summing = 0;
 #ifndef TL_ONLY_TABLES
+    if (run->updates.overflows) run->updates.is_summing = 0;
     run->report.update_count = run->updates.count;
+    tli_end_scale(run);
 #endif
 }
 
@@ -68328,6 +68498,10 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         return TL_OK;
     }
 #endif
+    if (tli_is_update(run, &run->at.last)) {
+        tl_result known = tli_look_for_overflow(run);
+        if (known) return known;
+    }
     if (tli_is_update(run, &run->at.last) && tli_skips_updates(run)) {  // its place is taken, no kernel runs
         run->at.computing = TLI_COMPUTING_DONE;
         run->at.call.count = run->at.call.total;
@@ -68922,16 +69096,25 @@ static tl_result tli_end_pass(tl_run *run) {
 static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// What the gradients of a training step that starts now are multiplied by.
+static float tli_find_loss_scale(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.loss_scaler) return tl_default_loss_scaler(run->desc.loss_scaler).scale;
+#endif
+    (void)run;
+    return 1.0f;
+}
+#endif
+
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
 #ifndef TL_ONLY_TABLES
-    run->loss_scale = 1.0f;
+    run->loss_scale = tli_find_loss_scale(run);
     run->ended_passes = 0;
 #endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!run->desc.loss_scaler) return;
-    *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
-    run->loss_scale = run->desc.loss_scaler->scale;
+    if (run->desc.loss_scaler) *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
 #endif
     TLI_INVARIANT(run->next_step == run->training_step + 1);
 }
@@ -71848,6 +72031,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
 #endif
     run->next_step = desc->first_step;
+    run->loss_scale = tli_find_loss_scale(run);
     tli_zero(&run->report, sizeof run->report);  // trying decisions out wrote to it
     run->report.limiting_node = -1;
     run->report.fused_count = run->members.fused_count;
@@ -73121,18 +73305,24 @@ static void tli_save_pass(tli_saving *s) {
 
 // -- saving a run: both ways --
 
-// How many states were updated in the pass, and whether sums of gradients wait for an update.
+// How many states were updated in the pass, whether sums of gradients wait for an update, and what is known of
+// an overflow.
 static void tli_save_updates(tli_saving *s) {
     tl_run *run = s->run;
-    uint64_t count, is_summing;
+    uint64_t count, is_summing, overflow = 0;
+    if (run->updates.is_known && s->in_pass) overflow = 1 + (uint64_t)run->updates.overflows;
     if (!run->updates.state_count) return;
     count = tli_save_limited(s, s->in_pass ? (uint64_t)run->updates.count : 0, 4,
                              (uint64_t)run->updates.state_count);
     is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
+    if (run->desc.loss_scaler) overflow = tli_save_limited(s, overflow, 4, 2);
     if (!s->applies || s->result) return;
     run->updates.count = (int32_t)count;
     run->updates.has_begun = count > 0;
     run->updates.is_summing = (uint8_t)is_summing;
+    tli_forget_overflow(run);
+    run->updates.is_known = overflow > 0;
+    run->updates.overflows = overflow > 1;
 }
 
 static void tli_walk_run(tli_saving *s) {

@@ -1408,7 +1408,9 @@
       "input that dies or to the entry", "") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
       "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
-    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
+    X(RUN_STATES_WITH_LOSS_SCALER, \
+      "loss_scaler: the update of %s runs before an overflow is known: states stand above all other nodes " \
+      "(TL_UPDATES_END)", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
       "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \
       "node") \
