@@ -1727,6 +1727,7 @@ typedef struct tl_step {
 // Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
+// States are the same for all micro-batches: a plan of a graph that has some has one slot.
 //
 // Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
 // ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given
@@ -4516,7 +4517,8 @@ typedef struct tl_compiled_ranks {
 //          nodes, a compiled plan that is not of the graph, or of other parts of the batch, or of one rank,
 //          ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no
 //          multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
-//          TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_UNSUPPORTED: states, but in an inference of one micro-batch; inputs that die; a host
+//          budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
 //          TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.
@@ -7477,7 +7479,9 @@ static size_t tli_finish(tli_writer *w) {
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
       "repeat_count: above 1, and state %s does not hold its gradient (tl_hold_gradients)", "step, node") \
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
-      "form: a table has no updates that only the last micro-batch runs: ask for calls", "")
+      "form: a table has no updates that only the last micro-batch runs: ask for calls", "") \
+    X(STATE_IS_THE_SAME_IN_ALL_SLOTS, \
+      "slot_count: above 1, and state %s is the same for all micro-batches, which needs one slot", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -7754,7 +7758,10 @@ static size_t tli_finish(tli_writer *w) {
     X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
     X(RANKS_KEEP_INPUTS, "graph: inputs that die are of one rank: on several they stay", "") \
     X(RANKS_SUM_NO_STATES, \
-      "graph: states are updated within a pass, gradients of ranks are summed between passes", "")
+      "graph: %s: a state is updated within a pass, gradients of ranks are summed between passes", "node") \
+    X(RANKS_SHARE_NO_STATES, \
+      "micro_batch_count: above 1, and state %s is the same for all micro-batches, which are under way " \
+      "together", "node")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -19950,15 +19957,19 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
 }
 
 // Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it
-// then.
-static tl_result tli_check_held(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+// then. A state is the same for all micro-batches, and each slot has tensors of its own.
+static tl_result tli_check_plan_states(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+    int is_repeated = desc->plan->repeat_count > 1 && !desc->plan->inference;
+    int has_slots = tli_count_slots(desc->plan) > 1;
     int32_t id;
-    for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
+    for (id = 0; id < desc->graph->node_count && (is_repeated || has_slots); id++) {
         const tl_node *node = &desc->graph->nodes[id];
+        tli_rule why = TLI_NO_RULE;
         tli_sentence s;
-        if (node->state != TL_STATE_TRAINED) continue;
-        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT),
-                            0, (uint64_t)id);
+        if (is_repeated && node->state == TL_STATE_TRAINED) why = TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT);
+        if (has_slots && node->state) why = TLI_RULE(STATE_IS_THE_SAME_IN_ALL_SLOTS);
+        if (!why) continue;
+        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, why, 0, (uint64_t)id);
         tli_put_text(&s, tl_name_node(desc->graph, id));
         return tli_end_error(env, &s, TL_ERROR_INVALID_PLAN);
     }
@@ -19972,7 +19983,7 @@ static tl_result tli_simulate_checked(tl_env *env, tli_function function, const 
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
-    if (!result && desc->plan->repeat_count > 1) result = tli_check_held(env, function, desc);
+    if (!result) result = tli_check_plan_states(env, function, desc);
     return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 
@@ -57066,6 +57077,19 @@ static tli_rule tli_find_stages_rule(const tl_ranks_desc *desc) {
     return tli_count_chunks(desc) > nodes / desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES) : TLI_NO_RULE;
 }
 
+// A state is updated on one rank alone, and is the same for all micro-batches under way together.
+static tl_result tli_check_ranks_states(tl_env *env, const tl_ranks_desc *desc) {
+    const tl_graph *graph = desc->graph;
+    tli_rule why = desc->inference ? TLI_RULE(RANKS_SHARE_NO_STATES) : TLI_RULE(RANKS_SUM_NO_STATES);
+    tli_sentence s;
+    int32_t id = 0;
+    while (id < graph->node_count && !graph->nodes[id].state) id++;
+    if (id == graph->node_count || (desc->inference && desc->micro_batch_count == 1)) return TL_OK;
+    s = tli_begin_error(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), why, (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
@@ -57090,8 +57114,7 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
-    if (!result && !desc->inference && tli_has_states(desc->graph))
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_SUM_NO_STATES));
+    if (!result) result = tli_check_ranks_states(env, desc);
     if (!result && tli_has_dying(desc->graph))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_KEEP_INPUTS));
     if (!result) why = tli_find_stages_rule(desc);
@@ -68191,7 +68214,6 @@ static void tli_end_scale(tl_run *run) { (void)run; }
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state. early: that is
 // updated before an overflow is known.
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node, int32_t early) {
-    if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
     if (early >= 0 && node == &run->graph->nodes[early]) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);

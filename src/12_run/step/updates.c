@@ -159,7 +159,6 @@ static void tli_end_scale(tl_run *run) { (void)run; }
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state. early: that is
 // updated before an overflow is known.
 static tli_rule tli_find_state_rule(const tl_run *run, const tl_node *node, int32_t early) {
-    if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
     if (early >= 0 && node == &run->graph->nodes[early]) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
