@@ -66005,6 +66005,7 @@ static void tli_fill_part(const tli_caching *c, int is_warm, tli_part *part) {
             const tl_node *node = &graph->nodes[id];
             int is_result = node->keep || (c->run->is_result[node->first_output] && !node->is_input);
             int kind = node->is_input ? 0 : is_warm && c->is_kept[id] ? 1 : is_warm && !c->runs[id] ? 3 : 2;
+            if (node->state) kind = 2;      // where it stands in the listing says when it is updated
             if (!is_warm && c->is_kept[id]) is_result = 1;
             if (kind == turn) tli_add_part(graph, part, id, turn < 2, is_result);
         }
@@ -68142,7 +68143,8 @@ static int32_t tli_find_unscalable(const tl_run *run) {
     return early;
 }
 
-// The bits of the exponent of an element of a tensor, which are all set in an infinity and a NaN; 0 = integers.
+// The bits of the exponent of an element of a gradient, which are all set in an infinity and a NaN. Integers
+// have no gradients.
 static uint64_t tli_find_exponent(const tl_run *run, int32_t tensor, uint64_t *width) {
     tl_format format = tli_run_format(run, tensor);
     int is_f16 = run->precision == TL_PRECISION_HALF || format == TL_FORMAT_F16;
@@ -68150,12 +68152,12 @@ static uint64_t tli_find_exponent(const tl_run *run, int32_t tensor, uint64_t *w
     *width = run->precision == TL_PRECISION_DOUBLE ? 8 : is_f16 || is_bf16 ? 2 : 4;
     if (*width == 8) return (uint64_t)0x7FF << 52;
     if (*width == 2) return is_f16 ? 0x7C00 : 0x7F80;
-    return format == TL_FORMAT_F32 ? 0x7F800000 : 0;
+    return 0x7F800000;
 }
 
 static int tli_holds_overflow(const char *data, uint64_t bytes, uint64_t width, uint64_t exponent) {
     uint64_t at;
-    for (at = 0; exponent && bytes - at >= width; at += width) {
+    for (at = 0; bytes - at >= width; at += width) {
         uint16_t half;
         uint32_t word;
         uint64_t bits;

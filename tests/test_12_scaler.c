@@ -25,7 +25,7 @@ typedef struct job {
     tl_env      env, backend_env;
     tl_backend  backend;
     tl_graph    graph;
-    uint8_t     formats[3 * LAYERS + LAYERS + 2];
+    uint8_t     formats[3 * LAYERS + LAYERS + 4];
     int32_t     state_of[LAYERS], input;
     tl_kernel   kernels[4];
     tl_strategy strategy;
@@ -35,6 +35,9 @@ typedef struct job {
     int         parts, step;      // micro-batches a step; steps ended
     int         updates;          // kernels of updates called
     int         precision_bits;   // 16: tensors between layers are f16; 32
+    int         clips;            // a node below the states divides all gradients, in the place of the updates
+    int         has_prefix;       // a node without a backward behind the input
+    int         rehearses;        // calls are those of a rehearsal, too
     int         part;             // added to the numbers of micro-batches, where the caller counts them
     int         fails_at;         // step in whose first update a kernel fails, after it has changed nothing; -1 = none
     int         waits;            // calls of map that the backend cannot answer yet
@@ -85,7 +88,7 @@ static tl_result dense_backward(const tl_kernel_call *call, void *user) {
     float *dw = is_outside ? j->of.g[layer] : (float *)call->input_grads[1].host;
     float x[FLOATS], dy[FLOATS], dx[FLOATS];
     int r, i, o;
-    assert_true(call->loss_scale == j->scaler.scale);
+    assert_true(call->loss_scale == j->scaler.scale || (j->rehearses && call->loss_scale == 1.0f));
     take(x, call->inputs[0]);
     take(dy, call->output_grads[0]);
     if (has_dx) take(dx, call->input_grads[0]);
@@ -135,7 +138,23 @@ static tl_result momentum(const tl_kernel_call *call, void *user) {
     if (j->fails_at == j->step) { j->fails_at = -1; return TL_ERROR_IO; }
     j->updates++;
     update((float *)call->outputs[0].host, (float *)call->outputs[1].host, (const float *)call->output_grads[0].host,
-           call->loss_scale);
+           j->clips ? 1.0f : call->loss_scale);
+    return TL_OK;
+}
+
+// Below the states: all gradients are complete.
+static tl_result clip_forward(const tl_kernel_call *call, void *user) {
+    (void)user;
+    memset(call->outputs[0].host, 0, (size_t)call->outputs[0].range.bytes);
+    return TL_OK;
+}
+
+static tl_result clip_backward(const tl_kernel_call *call, void *user) {
+    const job *j = (const job *)user;
+    int32_t layer;
+    int i;
+    for (layer = 0; layer < LAYERS && call->micro_batch == j->parts - 1; layer++)
+        for (i = 0; i < WEIGHTS; i++) ((float *)call->input_grads[layer].host)[i] /= call->loss_scale;
     return TL_OK;
 }
 
@@ -193,8 +212,19 @@ static void build(job *j, int holds) {
     int32_t layer, i;
     tl_init_graph(&j->graph);
     for (layer = 0; layer < LAYERS && j->where == AT_END; layer++) add_state(j, layer, holds);
+    if (j->clips) {
+        tl_tensor all[LAYERS];
+        memset(all, 0, sizeof all);
+        for (layer = 0; layer < LAYERS; layer++) all[layer].node = j->state_of[layer];
+        (void)add_node(j, "clip", "clip", all, LAYERS, NULL);
+    }
     reads[0] = add_node(j, "x", "input", NULL, 0, NULL);
     j->input = reads[0].node;
+    if (j->has_prefix) {
+        reads[0] = add_node(j, "prefix", "square", reads, 1, NULL);
+        ((tl_node *)(uintptr_t)j->graph.nodes)[reads[0].node].has_grad = 0;
+        ((tl_node *)(uintptr_t)j->graph.nodes)[reads[0].node].bwd_cost = 0;
+    }
     for (layer = 0; layer < LAYERS; layer++) {
         char name[] = "d0";
         name[1] = (char)('0' + layer);
@@ -216,10 +246,14 @@ static tl_result shy_map(void *self, tl_range range, tl_map_mode mode, void **ho
     return plain_map(self, range, mode, host);
 }
 
-static void open_job(job *j, place where, int parts, int precision_bits, int kind) {
+enum { CLIPS = 1, HAS_PREFIX = 2 };
+
+static void open_net(job *j, place where, int parts, int precision_bits, int kind, int flags) {
     tl_random random = { 5 };
     int layer, i;
     memset(j, 0, sizeof *j);
+    j->clips = flags & CLIPS;
+    j->has_prefix = flags & HAS_PREFIX;
     j->where = where;
     j->parts = parts;
     j->precision_bits = precision_bits;
@@ -233,7 +267,8 @@ static void open_job(job *j, place where, int parts, int precision_bits, int kin
     j->kernels[0].op = "dense";     j->kernels[0].forward = dense_forward;  j->kernels[0].backward = dense_backward;
     j->kernels[1].op = "square";    j->kernels[1].forward = square_forward; j->kernels[1].backward = square_backward;
     j->kernels[2].op = "momentum";  j->kernels[2].backward = momentum;
-    for (i = 0; i < 3; i++) j->kernels[i].user = j;
+    j->kernels[3].op = "clip";      j->kernels[3].forward = clip_forward;   j->kernels[3].backward = clip_backward;
+    for (i = 0; i < 4; i++) j->kernels[i].user = j;
     j->strategy = tl_with_memory(tl_with_mode(tl_with_precision(tl_strategy_new(), precision_bits == 16 ? TL_PRECISION_MIXED : TL_PRECISION_SINGLE),
                                               TL_MODE_LAZY), TL_MEMORY_POOLED);
     j->strategy = tl_with_gradient(j->strategy, tl_gradient_full());
@@ -241,7 +276,7 @@ static void open_job(job *j, place where, int parts, int precision_bits, int kin
     j->desc.graph = &j->graph;
     j->desc.backend = &j->backend;
     j->desc.kernels = j->kernels;
-    j->desc.kernel_count = 3;
+    j->desc.kernel_count = 4;
     j->desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_MIXED;
     j->desc.strategy = &j->strategy;
     j->desc.load = load;
@@ -250,6 +285,10 @@ static void open_job(job *j, place where, int parts, int precision_bits, int kin
     j->desc.loss_scaler = &j->scaler;
     j->desc.work_limit = 200000;
     if (precision_bits == 16) j->desc.formats = j->formats;
+}
+
+static void open_job(job *j, place where, int parts, int precision_bits, int kind) {
+    open_net(j, where, parts, precision_bits, kind, 0);
 }
 
 static void move_states(job *j, int to_run) {
@@ -448,6 +487,157 @@ static void passes_without_updates_do_not_change_the_scale(void **state) {
     close_job(&j);
 }
 
+// A node that clips runs before the look: it may divide the gradients.
+static void a_node_that_clips_divides_by_the_scale(void **state) {
+    static trail t;
+    static job j;
+    int parts;
+    (void)state;
+    for (parts = 1; parts <= 2; parts++) {
+        follow_hand(parts, 16, &t);
+        open_net(&j, AT_END, parts, 16, 1, CLIPS);
+        start_job(&j);
+        train_beside(&j, &t, "clips");
+        close_job(&j);
+    }
+}
+
+// With several steps under way the first update waits for the last backward, whose gradient it does not read.
+static void the_look_waits_for_steps_under_way(void **state) {
+    static trail t;
+    static job j;
+    tl_run_step step, late;
+    tl_result result;
+    int32_t done = 0, waited = 0;
+    (void)state;
+    follow_hand(1, 32, &t);
+    open_job(&j, AT_END, 1, 32, 0);
+    j.desc.in_flight = 3;
+    start_job(&j);
+    for (; j.step < 3; j.step++) if (tl_run_plan(j.run)) fail_msg("%s", j.env.error.text);
+    assert_true(t.scaler[3].skipped_count == t.scaler[2].skipped_count + 1);    // of the layer whose backward is the last
+    if (load(j.run, 0, &j) || tl_start_pass(j.run, 0)) fail_msg("%s", j.env.error.text);
+    memset(&late, 0, sizeof late);
+    while (!done) {
+        result = tl_next_step(j.run, &step, &done);
+        if (result == TL_NOT_READY) {
+            assert_true(late.is_compute && step.depends_on == late.index);
+            assert_int_equal(tl_run_step_kernel(j.run, &late), TL_OK);
+            late.is_compute = 0;
+            waited++;
+            continue;
+        }
+        if (result) fail_msg("%s", j.env.error.text);
+        if (done || !step.is_compute) continue;
+        if (step.step.kind == TL_STEP_BACKWARD && step.step.node == j.input + 1) { late = step; continue; }
+        if (tl_run_step_kernel(j.run, &step)) fail_msg("%s", j.env.error.text);
+    }
+    assert_int_equal(waited, 1);
+    check_step(&j, &t, "under way");
+    close_job(&j);
+}
+
+// Passes of a rehearsal are no training steps: their scale is 1, and the scaler stays.
+static void rehearsals_do_not_change_the_scale(void **state) {
+    static job j;
+    tl_rehearsal found;
+    tl_rehearsal_desc desc;
+    tl_loss_scaler before;
+    (void)state;
+    open_job(&j, AT_END, 1, 16, 0);
+    j.scaler.scale = 8.0f;
+    j.rehearses = 1;
+    j.fails_at = -1;
+    start_job(&j);
+    before = j.scaler;
+    memset(&desc, 0, sizeof desc);
+    if (tl_rehearse_run(j.run, &desc, &found)) fail_msg("%s", j.env.error.text);
+    assert_true(j.updates > 0);
+    assert_memory_equal(&before, &j.scaler, sizeof before);
+    tl_free_rehearsal(&j.env, &found);
+    close_job(&j);
+}
+
+// -- formats of gradients --
+
+typedef struct bits { unsigned char bytes[8]; int updates; } bits;
+
+static tl_result write_bits(const tl_kernel_call *call, void *user) {
+    if (call->kind == TL_STEP_BACKWARD) memcpy(call->input_grads[1].host, ((const bits *)user)->bytes, (size_t)call->input_grads[1].range.bytes);
+    return TL_OK;
+}
+
+static tl_result count_update(const tl_kernel_call *call, void *user) { (void)call; ((bits *)user)->updates++; return TL_OK; }
+
+// What is no number is told by the format of the weight.
+static void overflows_are_known_in_every_format(void **state) {
+    static const char text[] = "tlg 2\nstate 0 w count w=8\nnode 1 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                               "node 2 a bits fwd=1 bwd=1 out=8 needs=none in=1,0\nend 3\n";
+    typedef struct row { tl_precision precision; tl_format format; int width; uint64_t most, infinity; } row;
+    static const row rows[] = {
+        { TL_PRECISION_SINGLE, TL_FORMAT_F32, 4, 0x7F7FFFFF, 0x7F800000 }, { TL_PRECISION_HALF, TL_FORMAT_F32, 2, 0x7BFF, 0x7C00 },
+        { TL_PRECISION_BF16, TL_FORMAT_F32, 2, 0x7F7F, 0x7F80 },
+        { TL_PRECISION_DOUBLE, TL_FORMAT_F32, 8, (uint64_t)0x7FEFFFFF << 32 | 0xFFFFFFFF, (uint64_t)0x7FF00000 << 32 },
+        { TL_PRECISION_MIXED, TL_FORMAT_F32, 4, 0xFF7FFFFF, 0xFF800000 }, { TL_PRECISION_MIXED, TL_FORMAT_F16, 2, 0xFBFF, 0xFC00 },
+        { TL_PRECISION_MIXED, TL_FORMAT_BF16, 2, 0xFF7F, 0xFF80 },
+    };
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        const row *f = &rows[k];
+        uint8_t formats[3] = { (uint8_t)f->format, TL_FORMAT_F32, TL_FORMAT_F32 };
+        const uint64_t values[] = { f->most, f->infinity, f->infinity | 1, 0 };
+        int at, v;
+        for (v = 0; v < 4; v++)
+            for (at = 0; at < 8 / f->width; at++) {
+                tl_env env;
+                tl_cpu_backend_desc cpu_desc;
+                tl_backend cpu;
+                tl_graph graph;
+                tl_kernel kernels[2];
+                tl_loss_scaler scaler;
+                tl_strategy strategy = tl_with_precision(tl_with_gradient(tl_with_memory(tl_with_mode(tl_strategy_new(), TL_MODE_LAZY), TL_MEMORY_POOLED),
+                                                                          tl_gradient_full()), f->precision);
+                tl_run_desc desc;
+                tl_run *run;
+                bits b;
+                uint64_t value = values[v];
+                int i, overflows = v == 1 || v == 2;
+                memset(&env, 0, sizeof env);
+                memset(&cpu_desc, 0, sizeof cpu_desc);
+                memset(&desc, 0, sizeof desc);
+                memset(&scaler, 0, sizeof scaler);
+                memset(&b, 0, sizeof b);
+                memset(kernels, 0, sizeof kernels);
+                for (i = 0; i < f->width; i++) {        // the host's byte order
+                    uint16_t one = 1;
+                    int is_little = *(unsigned char *)&one;
+                    b.bytes[at * f->width + (is_little ? i : f->width - 1 - i)] = (unsigned char)(value >> (8 * i));
+                }
+                if (tl_init_cpu_backend(&env, &cpu_desc, &cpu) || tl_parse_graph(&env, text, sizeof text - 1, &graph)) fail_msg("%s", env.error.text);
+                kernels[0].op = "bits";
+                kernels[0].forward = kernels[0].backward = write_bits;
+                kernels[1].op = "count";
+                kernels[1].backward = count_update;
+                kernels[0].user = kernels[1].user = &b;
+                desc.graph = &graph;
+                desc.backend = &cpu;
+                desc.kernels = kernels;
+                desc.kernel_count = 2;
+                desc.kernel_precisions = 1u << f->precision;
+                desc.strategy = &strategy;
+                desc.loss_scaler = &scaler;
+                if (f->precision == TL_PRECISION_MIXED) desc.formats = formats;
+                if (tl_init_run(&env, &desc, &run) || tl_run_plan(run)) fail_msg("row %d: %s", (int)k, env.error.text);
+                if (b.updates != !overflows || scaler.skipped_count != (uint64_t)overflows)
+                    fail_msg("row %d, value %d at %d: %d updates", (int)k, v, at, b.updates);
+                tl_free_run(run);
+                tl_free_graph(&env, &graph);
+                if (tl_free_cpu_backend(&env, &cpu)) fail_msg("%s", env.error.text);
+            }
+    }
+}
+
 // -- saves --
 
 typedef struct saved { char bytes[16384]; size_t count; } saved;
@@ -539,6 +729,9 @@ static void a_pass_that_is_given_up_changes_no_scale(void **state) {
 
 // -- refusals --
 
+// What the input and the node behind it read is the same in all passes.
+static uint64_t version(int32_t node, int32_t micro_batch, void *user) { (void)node; (void)micro_batch; (void)user; return 1; }
+
 static void refused(job *j, const char *says) {
     assert_int_equal(tl_init_run(&j->env, &j->desc, &j->run), TL_ERROR_UNSUPPORTED);
     if (!strstr(j->env.error.text, says)) fail_msg("%s\nand not: %s", j->env.error.text, says);
@@ -567,6 +760,7 @@ static void an_update_before_an_overflow_is_known_is_refused(void **state) {
     static trail t;
     tl_plan plan;
     tl_step *steps;
+    tl_run_report report;
     int parts, layer, begins;
     (void)state;
     for (parts = 1; parts <= 2; parts++) {
@@ -581,6 +775,20 @@ static void an_update_before_an_overflow_is_known_is_refused(void **state) {
     j.desc.inference = 1;
     j.desc.repeat_count = 0;
     start_job(&j);
+    close_job(&j);
+    open_net(&j, IN_FRONT_OF_READERS, 1, 16, 0, HAS_PREFIX);       // of two plans, that keep the prefix from pass to pass
+    j.strategy = tl_with_memory(j.strategy, TL_MEMORY_CACHED);
+    j.desc.version = version;
+    refused(&j, says);
+    open_net(&j, AT_END, 1, 16, 0, HAS_PREFIX);
+    j.strategy = tl_with_memory(j.strategy, TL_MEMORY_CACHED);
+    j.desc.version = version;
+    start_job(&j);
+    for (; j.step < 2; j.step++) if (tl_run_plan(j.run)) fail_msg("%s", j.env.error.text);
+    tl_measure_run(j.run, &report);
+    assert_true(report.cached_bytes > 0);
+    assert_int_equal(j.updates, LAYERS);     // 65536 is too much for f16
+    assert_int_equal(j.scaler.skipped_count, 1);
     close_job(&j);
     for (begins = 0; begins < 2; begins++) {        // the last update in front of the last backward, or of its end
         open_job(&j, AT_END, 1, 16, 0);
@@ -625,6 +833,32 @@ static void an_update_before_an_overflow_is_known_is_refused(void **state) {
     plan.steps = NULL;
     tl_free_plan(&j.env, &plan);
     free(steps);
+}
+
+// Where results are kept from pass to pass, states are updated where they stand, too: a gradient at a time, or all of them.
+static void plans_that_keep_results_update_by_the_listing(void **state) {
+    static job j;
+    uint64_t peaks[2];
+    int fused;
+    (void)state;
+    for (fused = 0; fused < 2; fused++) {
+        tl_run_report report;
+        open_net(&j, fused ? IN_FRONT_OF_READERS : AT_END, 1, 32, 0, HAS_PREFIX);
+        j.strategy = tl_with_memory(j.strategy, TL_MEMORY_CACHED);
+        j.desc.version = version;
+        j.desc.loss_scaler = NULL;
+        j.scaler.scale = 1.0f;
+        start_job(&j);
+        for (; j.step < 3; j.step++) {
+            if (tl_run_plan(j.run)) fail_msg("%s", j.env.error.text);
+            tl_measure_run(j.run, &report);
+            assert_int_equal(report.planned_peak_bytes, report.measured_peak_bytes);
+            assert_int_equal(report.update_count, LAYERS);
+        }
+        peaks[fused] = report.measured_peak_bytes;
+        close_job(&j);
+    }
+    assert_true(peaks[1] < peaks[0]);
 }
 
 // A backend that fails at the look fails the pass, and the states are those of before.
@@ -672,9 +906,14 @@ int main(int argc, char **argv) {
         cmocka_unit_test(decisions_made_online_and_other_memories_train_the_same),
         cmocka_unit_test(gradients_of_a_remote_backend_are_waited_for),
         cmocka_unit_test(passes_without_updates_do_not_change_the_scale),
+        cmocka_unit_test(a_node_that_clips_divides_by_the_scale),
+        cmocka_unit_test(the_look_waits_for_steps_under_way),
+        cmocka_unit_test(rehearsals_do_not_change_the_scale),
+        cmocka_unit_test(overflows_are_known_in_every_format),
         cmocka_unit_test(a_save_in_a_pass_knows_of_an_overflow),
         cmocka_unit_test(a_pass_that_is_given_up_changes_no_scale),
         cmocka_unit_test(an_update_before_an_overflow_is_known_is_refused),
+        cmocka_unit_test(plans_that_keep_results_update_by_the_listing),
         cmocka_unit_test(a_look_that_fails_fails_the_pass),
         cmocka_unit_test(the_scale_is_there_before_the_first_training_step),
     };
