@@ -1765,6 +1765,7 @@ typedef struct tl_step {
 // Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
+// States are the same for all micro-batches: a plan of a graph that has some has one slot.
 //
 // Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
 // ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given
@@ -4575,7 +4576,8 @@ typedef struct tl_compiled_ranks {
 //          nodes, a compiled plan that is not of the graph, or of other parts of the batch, or of one rank,
 //          ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no
 //          multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
-//          TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_UNSUPPORTED: states, but in an inference of one micro-batch; inputs that die; a host
+//          budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
 //          TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.
@@ -5243,7 +5245,8 @@ extern "C" {
 // The bytes of the tensors are those of their formats, so the peak falls. Parameters, their gradients
 // and the optimizer belong to the caller and stay f32. A loss scaler multiplies the gradient of the
 // loss; the caller divides the gradients of the parameters by the scale, or skips the step
-// (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3).
+// (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3). Of weights that the
+// graph owns (states) the run finds an overflow itself, and skips the step.
 // ============================================================================
 
 typedef struct tl_run tl_run;
@@ -5266,7 +5269,7 @@ typedef struct tl_kernel_call {
     int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
                                        // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step, from 0: of a state so many updates were made before,
-                                       // unless some were skipped (tl_skip_updates)
+                                       // unless some were skipped (tl_skip_updates, loss_scaler)
     uint64_t          seed;            // the same in all calls of this node in this pass, by its origin: with
                                        // states, other formats or fewer ranks as without. A state of
                                        // tl_apply_optimizer has that of the node whose weights it is
@@ -5283,6 +5286,10 @@ typedef struct tl_kernel_call {
                                        // (without formats: of the precision), rounded down
     tl_run           *run;             // that makes the call
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
+#ifndef TL_ONLY_TABLES
+    float             loss_scale;      // factor of all gradients of this training step: an update, and a node
+                                       // that clips, divide by it; 1 without a loss scaler
+#endif
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is
@@ -5489,7 +5496,13 @@ typedef struct tl_run_desc {
                                       // or write; must outlive the run; 0 = none
     tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
                                       // read, with defaults filled in, at the start of each training
-                                      // step. Must outlive the run; 0 = a scale of 1
+                                      // step. Must outlive the run; 0 = a scale of 1. Where the graph has
+                                      // trained states, the run looks at their gradients before the first
+                                      // update: where one holds an infinity or NaN, no state is updated in
+                                      // this training step; and it calls tl_next_loss_scale at the end of the
+                                      // step. So no update may stand in front of a backward that adds to a
+                                      // gradient of a state (TL_UPDATES_END). A backend whose memory the host
+                                      // does not see is waited for there, and its gradients are copied
 
     // Results kept from pass to pass, with strategy.memory cached. version tells the version of all that the
     // forward of a node reads beside its inputs: of the contents of a graph input, of weights and of what else
@@ -7547,7 +7560,9 @@ static size_t tli_finish(tli_writer *w) {
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
       "repeat_count: above 1, and state %s does not hold its gradient (tl_hold_gradients)", "step, node") \
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
-      "form: a table has no updates that only the last micro-batch runs: ask for calls", "")
+      "form: a table has no updates that only the last micro-batch runs: ask for calls", "") \
+    X(STATE_IS_THE_SAME_IN_ALL_SLOTS, \
+      "slot_count: above 1, and state %s is the same for all micro-batches, which needs one slot", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -7827,7 +7842,10 @@ static size_t tli_finish(tli_writer *w) {
     X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
     X(RANKS_KEEP_INPUTS, "graph: inputs that die are of one rank: on several they stay", "") \
     X(RANKS_SUM_NO_STATES, \
-      "graph: states are updated within a pass, gradients of ranks are summed between passes", "")
+      "graph: %s: a state is updated within a pass, gradients of ranks are summed between passes", "node") \
+    X(RANKS_SHARE_NO_STATES, \
+      "micro_batch_count: above 1, and state %s is the same for all micro-batches, which are under way " \
+      "together", "node")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -8264,7 +8282,9 @@ static size_t tli_finish(tli_writer *w) {
       "input that dies or to the entry", "") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
       "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
-    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
+    X(RUN_STATES_WITH_LOSS_SCALER, \
+      "loss_scaler: the update of %s runs before an overflow is known: states stand above all other nodes " \
+      "(TL_UPDATES_END)", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
       "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \
       "node") \
@@ -20284,15 +20304,20 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
 }
 
 // Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it
-// then.
-static tl_result tli_check_held(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+// then. A state is the same for all micro-batches, and each slot has tensors of its own.
+static tl_result tli_check_plan_states(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+    int is_repeated = desc->plan->repeat_count > 1 && !desc->plan->inference;
+    int has_slots = tli_count_slots(desc->plan) > 1;
     int32_t id;
-    for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
+    for (id = 0; id < desc->graph->node_count && (is_repeated || has_slots); id++) {
         const tl_node *node = &desc->graph->nodes[id];
+        tli_rule why = TLI_NO_RULE;
         tli_sentence s;
-        if (!tli_learns(node) || tli_is_held(node)) continue;
-        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT),
-                            0, (uint64_t)id);
+        if (is_repeated && tli_learns(node) && !tli_is_held(node))
+            why = TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT);
+        if (has_slots && node->state) why = TLI_RULE(STATE_IS_THE_SAME_IN_ALL_SLOTS);
+        if (!why) continue;
+        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, why, 0, (uint64_t)id);
         tli_put_text(&s, tl_name_node(desc->graph, id));
         return tli_end_error(env, &s, TL_ERROR_INVALID_PLAN);
     }
@@ -20306,7 +20331,7 @@ static tl_result tli_simulate_checked(tl_env *env, tli_function function, const 
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
-    if (!result && desc->plan->repeat_count > 1) result = tli_check_held(env, function, desc);
+    if (!result) result = tli_check_plan_states(env, function, desc);
     return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 
@@ -57776,6 +57801,19 @@ static tli_rule tli_find_stages_rule(const tl_ranks_desc *desc) {
     return tli_count_chunks(desc) > nodes / desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES) : TLI_NO_RULE;
 }
 
+// A state is updated on one rank alone, and is the same for all micro-batches under way together.
+static tl_result tli_check_ranks_states(tl_env *env, const tl_ranks_desc *desc) {
+    const tl_graph *graph = desc->graph;
+    tli_rule why = desc->inference ? TLI_RULE(RANKS_SHARE_NO_STATES) : TLI_RULE(RANKS_SUM_NO_STATES);
+    tli_sentence s;
+    int32_t id = 0;
+    while (id < graph->node_count && !graph->nodes[id].state) id++;
+    if (id == graph->node_count || (desc->inference && desc->micro_batch_count == 1)) return TL_OK;
+    s = tli_begin_error(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), why, (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
@@ -57800,8 +57838,7 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
-    if (!result && !desc->inference && tli_has_states(desc->graph))
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_SUM_NO_STATES));
+    if (!result) result = tli_check_ranks_states(env, desc);
     if (!result && tli_has_dying(desc->graph))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_KEEP_INPUTS));
     if (!result) why = tli_find_stages_rule(desc);
@@ -62860,6 +62897,9 @@ typedef struct tli_updates {
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
     uint8_t has_begun;                // 1 = a kernel of an update was called in the pass
     uint8_t is_torn;                  // 1 = a pass was given up behind that
+    uint8_t is_known;                 // 1 = all gradients of states were looked at in the pass, for the scaler
+    uint8_t overflows;                // 1 = one of them holds an infinity or NaN: no state is updated
+    int32_t looked;                   // nodes below it were looked at
 } tli_updates;
 
 struct tl_run {
@@ -63650,13 +63690,20 @@ static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
     return -1;
 }
 
-// The latest step under way; -1 = there is none.
-static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = run->flights && run->at.computing ? run->at.event.index : -1, f;
+// The latest step under way beside the one at hand; -1 = there is none.
+static int32_t tli_find_other_flight(const tl_run *run) {
+    int32_t latest = -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
         if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.event.index > latest)
             latest = run->flights[f].at.event.index;
     return latest;
+}
+
+// The latest step under way; -1 = there is none.
+static int32_t tli_find_latest_flight(const tl_run *run) {
+    int32_t own = run->flights && run->at.computing ? run->at.event.index : -1;
+    int32_t other = tli_find_other_flight(run);
+    return own > other ? own : other;
 }
 
 // Take the place of the step that comes next, when the one that had it is finished, and any that calls its
@@ -66684,6 +66731,7 @@ static void tli_fill_part(const tli_caching *c, int is_warm, tli_part *part) {
             const tl_node *node = &graph->nodes[id];
             int is_result = node->keep || (c->run->is_result[node->first_output] && !node->is_input);
             int kind = node->is_input ? 0 : is_warm && c->is_kept[id] ? 1 : is_warm && !c->runs[id] ? 3 : 2;
+            if (node->state) kind = 2;      // where it stands in the listing says when it is updated
             if (!is_warm && c->is_kept[id]) is_result = 1;
             if (kind == turn) tli_add_part(graph, part, id, turn < 2, is_result);
         }
@@ -68105,6 +68153,9 @@ static void tli_describe_call(tl_run *run, int32_t called, tl_kernel_call *out) 
     out->outputs_ready = call->outputs_ready;
     tli_name_elements(run, out);
     out->run = run;
+#ifndef TL_ONLY_TABLES
+    out->loss_scale = run->loss_scale;
+#endif
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.
@@ -68755,6 +68806,11 @@ static tl_result tli_memory_step(tl_run *run) {
 //
 // A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
+//
+// With a loss scaler the gradients of all states are looked at before the first update of a training step:
+//
+//     .. B 5   B 4   U 3   U 2   U 1      an infinity or NaN in one of them: no kernel of an update is called,
+//                  ^ all complete         and the scale falls at the end of the pass
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
     return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
@@ -68766,7 +68822,139 @@ static int tli_is_last_pass(const tl_run *run) {
 }
 
 #ifndef TL_ONLY_TABLES
-static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+static int tli_skips_updates(const tl_run *run) {
+    return run->updates.skips || run->updates.overflows || !tli_is_last_pass(run);
+}
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- the executor: a loss scaler of states --
+
+// Whether the backward of a node adds to the gradient of a state.
+static int tli_adds_to_states(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
+        if (tli_has_update(&graph->nodes[graph->outputs[graph->inputs[i].tensor].node])) return 1;
+    return 0;
+}
+
+// Whether a step of a plan ends a backward that an earlier one has begun.
+static int tli_ends_backward(const tl_plan *plan, int32_t at) {
+    const tl_step end = tl_find_step(plan, at);
+    int32_t i;
+    for (i = at; i-- > 0 && end.kind == TL_STEP_WAIT;) {
+        const tl_step step = tl_find_step(plan, i);
+        if (step.node == end.node && step.slot == end.slot)
+            return step.kind == TL_STEP_BACKWARD && step.begins;
+    }
+    return 0;
+}
+
+// The first state of a plan, if the plan updates it before the gradients of all are complete; else -1.
+static int32_t tli_find_early_update(const tl_graph *graph, const tl_plan *plan) {
+    int32_t first = -1, i;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        int adds = step.kind == TL_STEP_BACKWARD || (first >= 0 && tli_ends_backward(plan, i));
+        if (!adds) continue;
+        if (first >= 0 && tli_adds_to_states(graph, step.node)) return first;
+        if (first < 0 && tli_has_update(&graph->nodes[step.node])) first = step.node;
+    }
+    return -1;
+}
+
+// The same of decisions made online: backwards go by the listing.
+static int32_t tli_find_early_state(const tl_graph *graph) {
+    int32_t first = -1, id;
+    for (id = graph->node_count; id-- > 0;) {
+        if (first >= 0 && tli_adds_to_states(graph, id)) return first;
+        if (first < 0 && tli_has_update(&graph->nodes[id])) first = id;
+    }
+    return -1;
+}
+
+// The state that a run with a loss scaler would update before an overflow is known; -1 = none.
+static int32_t tli_find_unscalable(const tl_run *run) {
+    int32_t k, early = -1;
+    if (!run->desc.loss_scaler) return -1;
+    if (run->is_online) return tli_find_early_state(run->graph);
+    if (!run->cache.is_on) return tli_find_early_update(run->graph, &run->plan);
+    for (k = 0; k < 2 && early < 0; k++) early = tli_find_early_update(run->graph, &run->cache.plans[k]);
+    return early;
+}
+
+// The bits of the exponent of an element of a gradient, which are all set in an infinity and a NaN. Integers
+// have no gradients.
+static uint64_t tli_find_exponent(const tl_run *run, int32_t tensor, uint64_t *width) {
+    tl_format format = tli_run_format(run, tensor);
+    int is_f16 = run->precision == TL_PRECISION_HALF || format == TL_FORMAT_F16;
+    int is_bf16 = run->precision == TL_PRECISION_BF16 || format == TL_FORMAT_BF16;
+    *width = run->precision == TL_PRECISION_DOUBLE ? 8 : is_f16 || is_bf16 ? 2 : 4;
+    if (*width == 8) return (uint64_t)0x7FF << 52;
+    if (*width == 2) return is_f16 ? 0x7C00 : 0x7F80;
+    return 0x7F800000;
+}
+
+static int tli_holds_overflow(const char *data, uint64_t bytes, uint64_t width, uint64_t exponent) {
+    uint64_t at;
+    for (at = 0; bytes - at >= width; at += width) {
+        uint16_t half;
+        uint32_t word;
+        uint64_t bits;
+        if (width == 2) { tli_copy(&half, data + at, sizeof half); bits = half; }
+        else if (width == 4) { tli_copy(&word, data + at, sizeof word); bits = word; }
+        else tli_copy(&bits, data + at, sizeof bits);
+        if ((bits & exponent) == exponent) return 1;
+    }
+    return 0;
+}
+
+// Look at the gradient of a tensor, if there is one. TL_NOT_READY: the backend has not finished it and cannot
+// wait.
+static tl_result tli_look_at_gradient(tl_run *run, int32_t tensor) {
+    tl_range room, range = *tli_gradient_range(run, tensor, &room);
+    uint64_t width, exponent = tli_find_exponent(run, tensor, &width);
+    void *host = NULL;
+    tl_result result;
+    if (!range.bytes) return TL_OK;
+    // On a backend that works in order, map itself waits for the work on the range.
+    result = run->limits.in_order ? TL_OK : tli_order_range(&run->store, &range, 0);
+    if (!result) result = (run->backend.map)(run->backend.self, range, TL_MAP_READ, &host);
+    if (result) return result;
+    run->updates.overflows = (uint8_t)tli_holds_overflow((const char *)host, range.bytes, width, exponent);
+    return (run->backend.unmap)(run->backend.self, range, TL_MAP_READ, host);
+}
+
+// Before an update: with a loss scaler, know whether a gradient of a state has overflowed. TL_NOT_READY: a step
+// under way has to be finished first, or the backend.
+static tl_result tli_look_for_overflow(tl_run *run) {
+    tli_updates *u = &run->updates;
+    int32_t before = tli_find_other_flight(run);
+    if (!run->desc.loss_scaler || u->is_known || tli_skips_updates(run)) return TL_OK;
+    if (before >= 0) return tli_wait_for(run, before);
+    for (; u->looked < run->graph->node_count && !u->overflows; u->looked++) {
+        const tl_node *node = &run->graph->nodes[u->looked];
+        tl_result result = tli_has_update(node) ? tli_look_at_gradient(run, node->first_output) : TL_OK;
+        if (result == TL_NOT_READY) return result;
+        if (result) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
+    }
+    u->is_known = 1;
+    TLI_INVARIANT(!u->has_begun && !u->count);
+    return TL_OK;
+}
+
+// A training step has ended: the scale of the next one.
+static void tli_end_scale(tl_run *run) {
+    if (run->updates.is_known) (void)tl_next_loss_scale(run->desc.loss_scaler, run->updates.overflows);
+}
+
+static int tli_scales_loss(const tl_run *run) { return run->desc.loss_scaler != NULL; }
+#else
+static int tli_scales_loss(const tl_run *run) { (void)run; return 0; }
+static int32_t tli_find_unscalable(const tl_run *run) { (void)run; return -1; }
+static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
+static void tli_end_scale(tl_run *run) { (void)run; }
+#endif
 
 // Whether the pieces of a state are known, and each begins at a multiple of the backend's alignment.
 static int tli_fits_pieces(const tl_run *run, int32_t id) {
@@ -68780,17 +68968,16 @@ static int tli_fits_pieces(const tl_run *run, int32_t id) {
     return state->rows > 0;
 }
 
-// What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
-static tli_rule tli_find_state_rule(const tl_run *run, int32_t id) {
+// What the states of a run's graph ask of the run: the sentence that refuses it, with the state. early: that is
+// updated before an overflow is known.
+static tli_rule tli_find_state_rule(const tl_run *run, int32_t id, int32_t early) {
     const tl_node *node = &run->graph->nodes[id];
-    if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
     if (tli_is_in_pieces(node) && run->in_flight > 1) return TLI_RULE(IN_FLIGHT_PIECES);
     if (tli_is_in_pieces(node) && !tli_fits_pieces(run, id)) return TLI_RULE(RUN_PIECES_ARE_NOT_ALIGNED);
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
-#endif
+    if (early == id || (tli_is_in_pieces(node) && tli_scales_loss(run)))
+        return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
     return TLI_NO_RULE;
 }
 
@@ -68808,6 +68995,12 @@ static int tli_are_states_written(const tl_run *run) {
     return 1;
 }
 
+// What is known of an overflow is of one pass.
+static void tli_forget_overflow(tl_run *run) {
+    run->updates.is_known = run->updates.overflows = 0;
+    run->updates.looked = 0;
+}
+
 static void tli_ask_for_states(tl_run *run) {
     int32_t i;
     run->updates.is_torn = 1;
@@ -68815,11 +69008,11 @@ static void tli_ask_for_states(tl_run *run) {
 }
 
 static tl_result tli_check_states(tl_run *run) {
-    int32_t id;
+    int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = tli_learns(node) ? tli_find_state_rule(run, id) : TLI_NO_RULE;
+        tli_rule why = tli_learns(node) ? tli_find_state_rule(run, id, early) : TLI_NO_RULE;
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);
@@ -68832,6 +69025,7 @@ static tl_result tli_check_states(tl_run *run) {
     return TL_OK;
 }
 #else
+static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
@@ -68848,6 +69042,9 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
     run->updates.is_torn = 0;
     run->updates.count = run->updates.has_begun = 0;
+#ifndef TL_ONLY_TABLES
+    tli_forget_overflow(run);
+#endif
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
@@ -68858,11 +69055,13 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     return TL_OK;
 }
 
-// A pass has ended: what it updated, it has updated from the sums.
+// A pass has ended: what it updated, it has updated from the sums, and what it skipped for an overflow is over.
 static void tli_end_updates(tl_run *run) {
     if (run->updates.count) run->updates.is_summing = 0;
 #ifndef TL_ONLY_TABLES
+    if (run->updates.overflows) run->updates.is_summing = 0;
     run->report.update_count = run->updates.count;
+    tli_end_scale(run);
 #endif
 }
 
@@ -69248,6 +69447,10 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         return TL_OK;
     }
 #endif
+    if (tli_is_update(run, &run->at.last)) {
+        tl_result known = tli_look_for_overflow(run);
+        if (known) return known;
+    }
     if (tli_is_update(run, &run->at.last) && tli_skips_updates(run)) {  // its place is taken, no kernel runs
         run->at.computing = TLI_COMPUTING_DONE;
         run->at.call.count = run->at.call.total;
@@ -69847,16 +70050,25 @@ static tl_result tli_end_pass(tl_run *run) {
 static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// What the gradients of a training step that starts now are multiplied by.
+static float tli_find_loss_scale(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.loss_scaler) return tl_default_loss_scaler(run->desc.loss_scaler).scale;
+#endif
+    (void)run;
+    return 1.0f;
+}
+#endif
+
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
 #ifndef TL_ONLY_TABLES
-    run->loss_scale = 1.0f;
+    run->loss_scale = tli_find_loss_scale(run);
     run->ended_passes = 0;
 #endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!run->desc.loss_scaler) return;
-    *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
-    run->loss_scale = run->desc.loss_scaler->scale;
+    if (run->desc.loss_scaler) *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
 #endif
     TLI_INVARIANT(run->next_step == run->training_step + 1);
 }
@@ -72784,6 +72996,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
 #endif
     run->next_step = desc->first_step;
+    run->loss_scale = tli_find_loss_scale(run);
     tli_zero(&run->report, sizeof run->report);  // trying decisions out wrote to it
     run->report.limiting_node = -1;
     run->report.fused_count = run->members.fused_count;
@@ -74057,18 +74270,24 @@ static void tli_save_pass(tli_saving *s) {
 
 // -- saving a run: both ways --
 
-// How many states were updated in the pass, and whether sums of gradients wait for an update.
+// How many states were updated in the pass, whether sums of gradients wait for an update, and what is known of
+// an overflow.
 static void tli_save_updates(tli_saving *s) {
     tl_run *run = s->run;
-    uint64_t count, is_summing;
+    uint64_t count, is_summing, overflow = 0;
+    if (run->updates.is_known && s->in_pass) overflow = 1 + (uint64_t)run->updates.overflows;
     if (!run->updates.state_count) return;
     count = tli_save_limited(s, s->in_pass ? (uint64_t)run->updates.count : 0, 4,
                              (uint64_t)run->updates.state_count);
     is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
+    if (run->desc.loss_scaler) overflow = tli_save_limited(s, overflow, 4, 2);
     if (!s->applies || s->result) return;
     run->updates.count = (int32_t)count;
     run->updates.has_begun = count > 0;
     run->updates.is_summing = (uint8_t)is_summing;
+    tli_forget_overflow(run);
+    run->updates.is_known = overflow > 0;
+    run->updates.overflows = overflow > 1;
 }
 
 static void tli_walk_run(tli_saving *s) {

@@ -672,12 +672,45 @@ static void refused(bed *b, tl_result code, const char *says) {
     close_bed(b);
 }
 
+// A plan of two micro-batches under way together, otherwise as that of one: each would have weights of its own.
+static void refuse_slots(bed *b) {
+    tl_graph graph;
+    tl_plan plan, two;
+    tl_step *steps;
+    int32_t i;
+    open_bed(b, TL_UPDATES_END, 0, 1);
+    start(b);
+    graph = *tl_find_run_graph(b->run);
+    if (tl_plan_keep_all(&b->env, &graph, 0, &plan)) fail_msg("%s", b->env.error.text);
+    tl_free_run(b->run);
+    b->run = NULL;
+    two = plan;
+    two.offset_count = 0;
+    two.slot_count = 2;
+    two.step_count = 2 * plan.step_count;
+    two.steps = steps = (tl_step *)malloc((size_t)two.step_count * sizeof *steps);
+    for (i = 0; i < two.step_count; i++) {
+        steps[i] = plan.steps[i % plan.step_count];
+        steps[i].slot = (uint16_t)(i / plan.step_count);
+    }
+    b->desc.plan = &two;
+    assert_int_equal(tl_init_op_run(&b->env, &b->desc, b->ops, b->count, &b->run), TL_ERROR_INVALID_PLAN);
+    assert_non_null(strstr(b->env.error.text, "slot_count: above 1, and state n0 is the same for all micro-batches, which needs one slot"));
+    two.slot_count = 1;
+    two.step_count = plan.step_count;
+    start(b);       // the first half of it is a plan
+    close_bed(b);
+    tl_free_plan(&b->env, &plan);
+    free(steps);
+}
+
 static void what_states_cannot_do_is_refused(void **state) {
     static bed b;
     (void)state;
     open_bed(&b, TL_UPDATES_FUSED, 0, 0);
     b.desc.repeat_count = 2;
     refused(&b, TL_ERROR_UNSUPPORTED, "(TL_STATE_HELD, tl_hold_gradients): n1 does not");
+    refuse_slots(&b);
     open_bed(&b, TL_UPDATES_FUSED, 0, 0);
     b.ops[b.state_of[0]].forward = dense_forward;
     refused(&b, TL_ERROR_INVALID_ARG, "ops: op 1: forward is not of a state");

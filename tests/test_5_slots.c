@@ -372,6 +372,88 @@ static void explanations_tables_and_pictures_name_slots(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// -- states --
+
+static tl_result allocate_nothing(const tl_lifetime *life, void **memory, void *user) {
+    (void)life; (void)memory; (void)user;
+    return TL_ERROR_IO;
+}
+
+static tl_result call_nothing(const tl_replay_call *call, void *user) { (void)call; (void)user; return TL_ERROR_IO; }
+
+static void release_nothing(const tl_lifetime *life, void *memory, void *user) { (void)life; (void)memory; (void)user; }
+
+// What each function that takes a plan with its graph says of it.
+static tl_result ask(tl_env *env, const tl_graph *graph, tl_plan *plan, int which) {
+    tl_result result = TL_OK;
+    tl_simulate_desc simulate = { 0 };
+    tl_table_desc table = { 0 };
+    tl_places_desc places = { 0 };
+    tl_code_desc code = { 0 };
+    tl_replay_desc replay = { 0 };
+    tl_report report;
+    tl_lifetimes lives;
+    memory_sink m, other;
+    tl_sink sink = sink_of(&m, -1), second = sink_of(&other, -1);
+    simulate.graph = places.graph = replay.graph = graph;
+    simulate.plan = replay.plan = plan;
+    table.name = code.name = "net";
+    table.is_narrow = 1;
+    replay.allocate = allocate_nothing;
+    replay.release = release_nothing;
+    replay.call = call_nothing;
+    if (which == 0) result = tl_simulate_plan(env, &simulate, &report);
+    if (which == 1) result = tl_measure_plan(env, graph, NULL, plan);
+    if (which == 2) result = tl_find_lifetimes(env, graph, plan, &lives);
+    if (which == 2 && !result) tl_free_lifetimes(env, &lives);
+    if (which == 3) result = tl_plan_places(env, &places, plan, NULL);
+    if (which == 4) result = tl_explain_plan(env, graph, plan, sink);
+    if (which == 5) result = tl_write_plan_table(env, graph, plan, "net", sink);
+    if (which == 6) result = tl_write_table(env, graph, plan, &table, sink);
+    if (which == 7) result = tl_write_plan_code(env, graph, plan, &code, sink, second);
+    if (which == 8) result = tl_write_plan_svg(env, graph, plan, NULL, NULL, sink);
+    if (which == 9) result = tl_replay_plan(env, &replay);
+    free(m.text);
+    free(other.text);
+    return result;
+}
+
+// A state is the same for all micro-batches: no function takes a plan in which each slot has one of its own.
+static void a_state_is_the_same_in_all_slots(void **state) {
+    static const char *const kinds[] = { "", " m=8", " hold", " frozen", " stat" };
+    int kind, inference, slots, which;
+    (void)state;
+    for (kind = 0; kind < 5; kind++)
+        for (inference = 0; inference < 2; inference++)
+            for (slots = 1; slots <= 2; slots++)
+                for (which = 0; which < 10; which++) {
+                    char text[400], steps[200];
+                    int has_update = kind < 3 && !inference;
+                    tl_env env = silent_env();
+                    tl_graph graph;
+                    tl_plan plan;
+                    tl_result result;
+                    snprintf(text, sizeof text, "tlg 2\nstate 0 v adam w=8%s\nnode 1 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+                             "node 2 a op fwd=1 bwd=1 keep out=8 needs=in in=1,0\nend 3\n", kinds[kind]);
+                    snprintf(steps, sizeof steps, "F 2\n%s%s%s%s%s", slots > 1 ? "F 2@1\n" : "", inference ? "" : "B 2\n",
+                             inference || slots < 2 ? "" : "B 2@1\n", has_update ? "B 0\n" : "", has_update && slots > 1 ? "B 0@1\n" : "");
+                    graph = graph_of(text);
+                    plan = schedule_of(steps);
+                    plan.inference = inference;
+                    if (which == 7 && slots == 1) {     // code needs places
+                        tl_places_desc places = { 0 };
+                        places.graph = &graph;
+                        assert_int_equal(tl_plan_places(&env, &places, &plan, NULL), TL_OK);
+                    }
+                    result = ask(&env, &graph, &plan, which);
+                    assert_int_equal(result, slots > 1 ? TL_ERROR_INVALID_PLAN : which == 9 ? TL_ERROR_IO : TL_OK);
+                    if (slots > 1)
+                        must_hold(env.error.text, "slot_count: above 1, and state v is the same for all micro-batches, which needs one slot");
+                    tl_free_plan(&env, &plan);
+                    tl_free_graph(&env, &graph);
+                }
+}
+
 // -- what is resident at the start --
 
 static void entry_is_resident_from_the_start(void **state) {
@@ -535,6 +617,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(slot_counts_out_of_range_and_sums_that_do_not_fit_are_errors),
         cmocka_unit_test(schedules_name_slots_as_they_were_read),
         cmocka_unit_test(explanations_tables_and_pictures_name_slots),
+        cmocka_unit_test(a_state_is_the_same_in_all_slots),
         cmocka_unit_test(entry_is_resident_from_the_start),
         cmocka_unit_test(backward_of_a_node_in_the_entry_needs_no_forward),
         cmocka_unit_test(entries_that_are_none_are_errors),

@@ -489,8 +489,50 @@ static void graphs_with_few_nodes_are_planned_or_refused(void **state) {
     assert_true(planned > 50 && refused > 50);
 }
 
+// A state is on one rank, and is the same for all micro-batches under way together: ranks that would update it, or have one
+// for each micro-batch, are refused with its name. One micro-batch forward only reads it.
+static void ranks_share_no_states(void **state) {
+    static const char *const kinds[] = { "", " hold", " frozen", " stat" };
+    int kind, inference, micro_batches, ranks, is_parallel;
+    (void)state;
+    for (kind = 0; kind < 4; kind++)
+        for (inference = 0; inference < 2; inference++)
+            for (micro_batches = 1; micro_batches <= 2; micro_batches++)
+                for (ranks = 1; ranks <= 2; ranks++)
+                    for (is_parallel = 0; is_parallel < 2; is_parallel++) {
+                        char text[400];
+                        tl_env env = silent_env();
+                        tl_ranks_desc desc;
+                        tl_compiled_ranks compiled;
+                        tl_graph graph;
+                        tl_result result;
+                        const char *says = !inference ? "graph: v: a state is updated within a pass, gradients of ranks are summed between passes"
+                            : "micro_batch_count: above 1, and state v is the same for all micro-batches, which are under way together";
+                        snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\nstate 1 v adam w=8%s\n"
+                                 "node 2 a op fwd=1 bwd=1 out=8 needs=in in=0,1\nnode 3 b op fwd=1 bwd=1 keep out=8 needs=in in=2\nend 4\n",
+                                 kinds[kind]);
+                        if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+                        memset(&desc, 0, sizeof desc);
+                        desc.graph = &graph;
+                        desc.rank_count = ranks;
+                        desc.micro_batch_count = micro_batches;
+                        desc.inference = inference;
+                        if (is_parallel) result = tl_compile_parallel(&env, &desc, &compiled, NULL);
+                        else result = tl_compile_ranks(&env, &desc, &compiled);
+                        if (!inference || (micro_batches > 1 && !is_parallel)) assert_int_equal(result, TL_ERROR_UNSUPPORTED);
+                        if (inference && micro_batches == 1) assert_int_equal(result, TL_OK);
+                        if (result == TL_ERROR_UNSUPPORTED && !strstr(env.error.text, says)) fail_msg("%s\nand not: %s", env.error.text, says);
+                        if (result) assert_int_equal(result, TL_ERROR_UNSUPPORTED);
+                        for (; !result && compiled.rank_count > 0; compiled.rank_count--)
+                            assert_true(compiled.ranks[compiled.rank_count - 1].compiled.plan.slot_count <= 1);
+                        tl_free_compiled_ranks(&env, &compiled);
+                        tl_free_graph(&env, &graph);
+                    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_share_no_states),
         cmocka_unit_test(graphs_with_few_nodes_are_planned_or_refused),
         cmocka_unit_test(cuts_are_compared_with_every_cut),
         cmocka_unit_test(plans_of_stages_are_compared_with_every_body),

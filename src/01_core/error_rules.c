@@ -710,7 +710,9 @@
     X(REPEATED_STATE_HOLDS_NO_GRADIENT, \
       "repeat_count: above 1, and state %s does not hold its gradient (tl_hold_gradients)", "step, node") \
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
-      "form: a table has no updates that only the last micro-batch runs: ask for calls", "")
+      "form: a table has no updates that only the last micro-batch runs: ask for calls", "") \
+    X(STATE_IS_THE_SAME_IN_ALL_SLOTS, \
+      "slot_count: above 1, and state %s is the same for all micro-batches, which needs one slot", "step, node")
 
 // -- errors: rules of [6] REMAT --
 
@@ -990,7 +992,10 @@
     X(SPLIT_OF_UNKNOWN_BATCH, "may_split: graph.batch is 0: set it to the number of its samples", "") \
     X(RANKS_KEEP_INPUTS, "graph: inputs that die are of one rank: on several they stay", "") \
     X(RANKS_SUM_NO_STATES, \
-      "graph: states are updated within a pass, gradients of ranks are summed between passes", "")
+      "graph: %s: a state is updated within a pass, gradients of ranks are summed between passes", "node") \
+    X(RANKS_SHARE_NO_STATES, \
+      "micro_batch_count: above 1, and state %s is the same for all micro-batches, which are under way " \
+      "together", "node")
 
 // -- errors: rules of [10] BACKEND --
 
@@ -1427,7 +1432,9 @@
       "input that dies or to the entry", "") \
     X(INPUTS_DIE_AND_RESULTS_ARE_KEPT, \
       "strategy.memory: cached keeps results from pass to pass, and inputs that die do not stay", "") \
-    X(RUN_STATES_WITH_LOSS_SCALER, "loss_scaler: the update of %s runs before an overflow is known", "node") \
+    X(RUN_STATES_WITH_LOSS_SCALER, \
+      "loss_scaler: the update of %s runs before an overflow is known: states stand above all other nodes " \
+      "(TL_UPDATES_END)", "node") \
     X(SKIP_NEEDS_HELD_GRADIENTS, \
       "graph: a pass without updates needs gradients that states hold (TL_STATE_HELD, tl_hold_gradients)", \
       "node") \

@@ -111,6 +111,7 @@ typedef struct tl_step {
 // Where slot_count micro-batches are under way together, all of this exists once in each slot, graph inputs
 // too (fixed ones as well: their bytes are the same for every micro-batch, what they hold need not be). A step
 // sees and changes its own slot alone, and each slot keeps every rule by itself, also the order of backwards.
+// States are the same for all micro-batches: a plan of a graph that has some has one slot.
 //
 // Where k = in_flight steps may be under way together, what step i frees is free for what step i + k and later
 // ones allocate, whenever step i ends: while step j runs, nothing of what steps j - k + 1 to j use is given

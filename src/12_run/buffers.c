@@ -227,6 +227,9 @@ typedef struct tli_updates {
     uint8_t is_summing;               // 1 = gradients that states hold have sums that no update has used
     uint8_t has_begun;                // 1 = a kernel of an update was called in the pass
     uint8_t is_torn;                  // 1 = a pass was given up behind that
+    uint8_t is_known;                 // 1 = all gradients of states were looked at in the pass, for the scaler
+    uint8_t overflows;                // 1 = one of them holds an infinity or NaN: no state is updated
+    int32_t looked;                   // nodes below it were looked at
 } tli_updates;
 
 struct tl_run {

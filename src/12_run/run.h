@@ -55,7 +55,8 @@ extern "C" {
 // The bytes of the tensors are those of their formats, so the peak falls. Parameters, their gradients
 // and the optimizer belong to the caller and stay f32. A loss scaler multiplies the gradient of the
 // loss; the caller divides the gradients of the parameters by the scale, or skips the step
-// (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3).
+// (Micikevicius et al., Mixed Precision Training, 2018, arXiv:1710.03740, section 3). Of weights that the
+// graph owns (states) the run finds an overflow itself, and skips the step.
 // ============================================================================
 
 typedef struct tl_run tl_run;
@@ -78,7 +79,7 @@ typedef struct tl_kernel_call {
     int32_t           micro_batch;     // in slot s of pass k of a plan with n slots: first + k x n + s,
                                        // first as in tl_run_desc.first_micro_batch
     uint64_t          step;            // training step, from 0: of a state so many updates were made before,
-                                       // unless some were skipped (tl_skip_updates)
+                                       // unless some were skipped (tl_skip_updates, loss_scaler)
     uint64_t          seed;            // the same in all calls of this node in this pass, by its origin: with
                                        // states, other formats or fewer ranks as without. A state of
                                        // tl_apply_optimizer has that of the node whose weights it is
@@ -95,6 +96,10 @@ typedef struct tl_kernel_call {
                                        // (without formats: of the precision), rounded down
     tl_run           *run;             // that makes the call
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
+#ifndef TL_ONLY_TABLES
+    float             loss_scale;      // factor of all gradients of this training step: an update, and a node
+                                       // that clips, divide by it; 1 without a loss scaler
+#endif
 } tl_kernel_call;
 
 // Compute one call. Any result but TL_OK and TL_NOT_READY stops the pass with TL_ERROR_KERNEL. A gradient is
@@ -301,7 +306,13 @@ typedef struct tl_run_desc {
                                       // or write; must outlive the run; 0 = none
     tl_loss_scaler        *loss_scaler;  // its scale multiplies the gradient of an output that no node reads;
                                       // read, with defaults filled in, at the start of each training
-                                      // step. Must outlive the run; 0 = a scale of 1
+                                      // step. Must outlive the run; 0 = a scale of 1. Where the graph has
+                                      // trained states, the run looks at their gradients before the first
+                                      // update: where one holds an infinity or NaN, no state is updated in
+                                      // this training step; and it calls tl_next_loss_scale at the end of the
+                                      // step. So no update may stand in front of a backward that adds to a
+                                      // gradient of a state (TL_UPDATES_END). A backend whose memory the host
+                                      // does not see is waited for there, and its gradients are copied
 
     // Results kept from pass to pass, with strategy.memory cached. version tells the version of all that the
     // forward of a node reads beside its inputs: of the contents of a graph input, of weights and of what else

@@ -482,15 +482,20 @@ static tl_result tli_check_plan(tl_env *env, tli_function function, const tl_pla
 }
 
 // Where the steps are repeated, several passes add to a gradient before one updates the state: it holds it
-// then.
-static tl_result tli_check_held(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+// then. A state is the same for all micro-batches, and each slot has tensors of its own.
+static tl_result tli_check_plan_states(tl_env *env, tli_function function, const tl_simulate_desc *desc) {
+    int is_repeated = desc->plan->repeat_count > 1 && !desc->plan->inference;
+    int has_slots = tli_count_slots(desc->plan) > 1;
     int32_t id;
-    for (id = 0; id < desc->graph->node_count && !desc->plan->inference; id++) {
+    for (id = 0; id < desc->graph->node_count && (is_repeated || has_slots); id++) {
         const tl_node *node = &desc->graph->nodes[id];
+        tli_rule why = TLI_NO_RULE;
         tli_sentence s;
-        if (!tli_learns(node) || tli_is_held(node)) continue;
-        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT),
-                            0, (uint64_t)id);
+        if (is_repeated && tli_learns(node) && !tli_is_held(node))
+            why = TLI_RULE(REPEATED_STATE_HOLDS_NO_GRADIENT);
+        if (has_slots && node->state) why = TLI_RULE(STATE_IS_THE_SAME_IN_ALL_SLOTS);
+        if (!why) continue;
+        s = tli_begin_error(env, TL_ERROR_INVALID_PLAN, function, why, 0, (uint64_t)id);
         tli_put_text(&s, tl_name_node(desc->graph, id));
         return tli_end_error(env, &s, TL_ERROR_INVALID_PLAN);
     }
@@ -504,7 +509,7 @@ static tl_result tli_simulate_checked(tl_env *env, tli_function function, const 
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
-    if (!result && desc->plan->repeat_count > 1) result = tli_check_held(env, function, desc);
+    if (!result) result = tli_check_plan_states(env, function, desc);
     return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 

@@ -54,6 +54,19 @@ static tli_rule tli_find_stages_rule(const tl_ranks_desc *desc) {
     return tli_count_chunks(desc) > nodes / desc->rank_count ? TLI_RULE(STAGES_MORE_THAN_NODES) : TLI_NO_RULE;
 }
 
+// A state is updated on one rank alone, and is the same for all micro-batches under way together.
+static tl_result tli_check_ranks_states(tl_env *env, const tl_ranks_desc *desc) {
+    const tl_graph *graph = desc->graph;
+    tli_rule why = desc->inference ? TLI_RULE(RANKS_SHARE_NO_STATES) : TLI_RULE(RANKS_SUM_NO_STATES);
+    tli_sentence s;
+    int32_t id = 0;
+    while (id < graph->node_count && !graph->nodes[id].state) id++;
+    if (id == graph->node_count || (desc->inference && desc->micro_batch_count == 1)) return TL_OK;
+    s = tli_begin_error(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), why, (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
     tli_rule why = TLI_NO_RULE;
     tl_result result;
@@ -78,8 +91,7 @@ static tl_result tli_check_ranks_desc(tl_env *env, const tl_ranks_desc *desc) {
                                TLI_RULE(MICRO_BATCHES_NOT_MULTIPLE_OF_RANKS), (uint64_t)desc->micro_batch_count,
                                (uint64_t)desc->rank_count);
     result = tl_check_graph(env, desc->graph);
-    if (!result && !desc->inference && tli_has_states(desc->graph))
-        return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_SUM_NO_STATES));
+    if (!result) result = tli_check_ranks_states(env, desc);
     if (!result && tli_has_dying(desc->graph))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE_RANKS), TLI_RULE(RANKS_KEEP_INPUTS));
     if (!result) why = tli_find_stages_rule(desc);

@@ -122,7 +122,8 @@ typedef struct tl_compiled_ranks {
 //          nodes, a compiled plan that is not of the graph, or of other parts of the batch, or of one rank,
 //          ends that do not rise, chunks without interleaved, or of one rank, or with micro-batches that are no
 //          multiple of the ranks; TL_ERROR_INFEASIBLE names a stage and the least budget found for it;
-//          TL_ERROR_UNSUPPORTED: a host budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
+//          TL_ERROR_UNSUPPORTED: states, but in an inference of one micro-batch; inputs that die; a host
+//          budget, which TL_NO_OFFLOAD left out; TL_ERROR_NO_MEMORY,
 //          TL_ERROR_OVERFLOW. *ranks is all zero then.
 // Cost:    work_limit. Memory: that of tl_plan_remat, and for each rank a copy of its part of the graph and 16
 //          bytes a step.

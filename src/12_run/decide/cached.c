@@ -302,6 +302,7 @@ static void tli_fill_part(const tli_caching *c, int is_warm, tli_part *part) {
             const tl_node *node = &graph->nodes[id];
             int is_result = node->keep || (c->run->is_result[node->first_output] && !node->is_input);
             int kind = node->is_input ? 0 : is_warm && c->is_kept[id] ? 1 : is_warm && !c->runs[id] ? 3 : 2;
+            if (node->state) kind = 2;      // where it stands in the listing says when it is updated
             if (!is_warm && c->is_kept[id]) is_result = 1;
             if (kind == turn) tli_add_part(graph, part, id, turn < 2, is_result);
         }

@@ -116,13 +116,20 @@ static int32_t tli_find_node_flight(const tl_run *run, int32_t node) {
     return -1;
 }
 
-// The latest step under way; -1 = there is none.
-static int32_t tli_find_latest_flight(const tl_run *run) {
-    int32_t latest = run->flights && run->at.computing ? run->at.event.index : -1, f;
+// The latest step under way beside the one at hand; -1 = there is none.
+static int32_t tli_find_other_flight(const tl_run *run) {
+    int32_t latest = -1, f;
     for (f = 0; run->flights && f < run->flight_count; f++)
         if (tli_is_under_way(run, &run->flights[f]) && run->flights[f].at.event.index > latest)
             latest = run->flights[f].at.event.index;
     return latest;
+}
+
+// The latest step under way; -1 = there is none.
+static int32_t tli_find_latest_flight(const tl_run *run) {
+    int32_t own = run->flights && run->at.computing ? run->at.event.index : -1;
+    int32_t other = tli_find_other_flight(run);
+    return own > other ? own : other;
 }
 
 // Take the place of the step that comes next, when the one that had it is finished, and any that calls its

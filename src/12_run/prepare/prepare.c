@@ -1237,6 +1237,7 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (result) return result;
 #endif
     run->next_step = desc->first_step;
+    run->loss_scale = tli_find_loss_scale(run);
     tli_zero(&run->report, sizeof run->report);  // trying decisions out wrote to it
     run->report.limiting_node = -1;
     run->report.fused_count = run->members.fused_count;

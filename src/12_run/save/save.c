@@ -746,18 +746,24 @@ static void tli_save_pass(tli_saving *s) {
 
 // -- saving a run: both ways --
 
-// How many states were updated in the pass, and whether sums of gradients wait for an update.
+// How many states were updated in the pass, whether sums of gradients wait for an update, and what is known of
+// an overflow.
 static void tli_save_updates(tli_saving *s) {
     tl_run *run = s->run;
-    uint64_t count, is_summing;
+    uint64_t count, is_summing, overflow = 0;
+    if (run->updates.is_known && s->in_pass) overflow = 1 + (uint64_t)run->updates.overflows;
     if (!run->updates.state_count) return;
     count = tli_save_limited(s, s->in_pass ? (uint64_t)run->updates.count : 0, 4,
                              (uint64_t)run->updates.state_count);
     is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
+    if (run->desc.loss_scaler) overflow = tli_save_limited(s, overflow, 4, 2);
     if (!s->applies || s->result) return;
     run->updates.count = (int32_t)count;
     run->updates.has_begun = count > 0;
     run->updates.is_summing = (uint8_t)is_summing;
+    tli_forget_overflow(run);
+    run->updates.is_known = overflow > 0;
+    run->updates.overflows = overflow > 1;
 }
 
 static void tli_walk_run(tli_saving *s) {

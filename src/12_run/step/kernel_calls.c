@@ -216,6 +216,10 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         return TL_OK;
     }
 #endif
+    if (tli_is_update(run, &run->at.last)) {
+        tl_result known = tli_look_for_overflow(run);
+        if (known) return known;
+    }
     if (tli_is_update(run, &run->at.last) && tli_skips_updates(run)) {  // its place is taken, no kernel runs
         run->at.computing = TLI_COMPUTING_DONE;
         run->at.call.count = run->at.call.total;

@@ -126,6 +126,9 @@ static void tli_describe_call(tl_run *run, int32_t called, tl_kernel_call *out) 
     out->outputs_ready = call->outputs_ready;
     tli_name_elements(run, out);
     out->run = run;
+#ifndef TL_ONLY_TABLES
+    out->loss_scale = run->loss_scale;
+#endif
 }
 
 // Saved bytes and scratch are part of a call itself: give it their present addresses.

@@ -311,16 +311,25 @@ static tl_result tli_end_pass(tl_run *run) {
 static tl_result tli_end_pass(tl_run *run) { (void)run; return TL_OK; }
 #endif
 
+#ifndef TL_ONLY_TABLES
+// What the gradients of a training step that starts now are multiplied by.
+static float tli_find_loss_scale(const tl_run *run) {
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+    if (run->desc.loss_scaler) return tl_default_loss_scaler(run->desc.loss_scaler).scale;
+#endif
+    (void)run;
+    return 1.0f;
+}
+#endif
+
 static void tli_start_training_step(tl_run *run) {
     run->training_step = run->next_step++;
 #ifndef TL_ONLY_TABLES
-    run->loss_scale = 1.0f;
+    run->loss_scale = tli_find_loss_scale(run);
     run->ended_passes = 0;
 #endif
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (!run->desc.loss_scaler) return;
-    *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
-    run->loss_scale = run->desc.loss_scaler->scale;
+    if (run->desc.loss_scaler) *run->desc.loss_scaler = tl_default_loss_scaler(run->desc.loss_scaler);
 #endif
     TLI_INVARIANT(run->next_step == run->training_step + 1);
 }

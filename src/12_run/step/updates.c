@@ -10,6 +10,11 @@
 //
 // A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
+//
+// With a loss scaler the gradients of all states are looked at before the first update of a training step:
+//
+//     .. B 5   B 4   U 3   U 2   U 1      an infinity or NaN in one of them: no kernel of an update is called,
+//                  ^ all complete         and the scale falls at the end of the pass
 
 static int tli_is_update(const tl_run *run, const tl_step *step) {
     return step->kind == TL_STEP_BACKWARD && run->graph->nodes[step->node].state != TL_STATE_NONE;
@@ -21,7 +26,139 @@ static int tli_is_last_pass(const tl_run *run) {
 }
 
 #ifndef TL_ONLY_TABLES
-static int tli_skips_updates(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+static int tli_skips_updates(const tl_run *run) {
+    return run->updates.skips || run->updates.overflows || !tli_is_last_pass(run);
+}
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// -- the executor: a loss scaler of states --
+
+// Whether the backward of a node adds to the gradient of a state.
+static int tli_adds_to_states(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i;
+    for (i = node->first_input; i < node->first_input + node->input_count && node->has_grad; i++)
+        if (tli_has_update(&graph->nodes[graph->outputs[graph->inputs[i].tensor].node])) return 1;
+    return 0;
+}
+
+// Whether a step of a plan ends a backward that an earlier one has begun.
+static int tli_ends_backward(const tl_plan *plan, int32_t at) {
+    const tl_step end = tl_find_step(plan, at);
+    int32_t i;
+    for (i = at; i-- > 0 && end.kind == TL_STEP_WAIT;) {
+        const tl_step step = tl_find_step(plan, i);
+        if (step.node == end.node && step.slot == end.slot)
+            return step.kind == TL_STEP_BACKWARD && step.begins;
+    }
+    return 0;
+}
+
+// The first state of a plan, if the plan updates it before the gradients of all are complete; else -1.
+static int32_t tli_find_early_update(const tl_graph *graph, const tl_plan *plan) {
+    int32_t first = -1, i;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_step step = tl_find_step(plan, i);
+        int adds = step.kind == TL_STEP_BACKWARD || (first >= 0 && tli_ends_backward(plan, i));
+        if (!adds) continue;
+        if (first >= 0 && tli_adds_to_states(graph, step.node)) return first;
+        if (first < 0 && tli_has_update(&graph->nodes[step.node])) first = step.node;
+    }
+    return -1;
+}
+
+// The same of decisions made online: backwards go by the listing.
+static int32_t tli_find_early_state(const tl_graph *graph) {
+    int32_t first = -1, id;
+    for (id = graph->node_count; id-- > 0;) {
+        if (first >= 0 && tli_adds_to_states(graph, id)) return first;
+        if (first < 0 && tli_has_update(&graph->nodes[id])) first = id;
+    }
+    return -1;
+}
+
+// The state that a run with a loss scaler would update before an overflow is known; -1 = none.
+static int32_t tli_find_unscalable(const tl_run *run) {
+    int32_t k, early = -1;
+    if (!run->desc.loss_scaler) return -1;
+    if (run->is_online) return tli_find_early_state(run->graph);
+    if (!run->cache.is_on) return tli_find_early_update(run->graph, &run->plan);
+    for (k = 0; k < 2 && early < 0; k++) early = tli_find_early_update(run->graph, &run->cache.plans[k]);
+    return early;
+}
+
+// The bits of the exponent of an element of a gradient, which are all set in an infinity and a NaN. Integers
+// have no gradients.
+static uint64_t tli_find_exponent(const tl_run *run, int32_t tensor, uint64_t *width) {
+    tl_format format = tli_run_format(run, tensor);
+    int is_f16 = run->precision == TL_PRECISION_HALF || format == TL_FORMAT_F16;
+    int is_bf16 = run->precision == TL_PRECISION_BF16 || format == TL_FORMAT_BF16;
+    *width = run->precision == TL_PRECISION_DOUBLE ? 8 : is_f16 || is_bf16 ? 2 : 4;
+    if (*width == 8) return (uint64_t)0x7FF << 52;
+    if (*width == 2) return is_f16 ? 0x7C00 : 0x7F80;
+    return 0x7F800000;
+}
+
+static int tli_holds_overflow(const char *data, uint64_t bytes, uint64_t width, uint64_t exponent) {
+    uint64_t at;
+    for (at = 0; bytes - at >= width; at += width) {
+        uint16_t half;
+        uint32_t word;
+        uint64_t bits;
+        if (width == 2) { tli_copy(&half, data + at, sizeof half); bits = half; }
+        else if (width == 4) { tli_copy(&word, data + at, sizeof word); bits = word; }
+        else tli_copy(&bits, data + at, sizeof bits);
+        if ((bits & exponent) == exponent) return 1;
+    }
+    return 0;
+}
+
+// Look at the gradient of a tensor, if there is one. TL_NOT_READY: the backend has not finished it and cannot
+// wait.
+static tl_result tli_look_at_gradient(tl_run *run, int32_t tensor) {
+    tl_range room, range = *tli_gradient_range(run, tensor, &room);
+    uint64_t width, exponent = tli_find_exponent(run, tensor, &width);
+    void *host = NULL;
+    tl_result result;
+    if (!range.bytes) return TL_OK;
+    // On a backend that works in order, map itself waits for the work on the range.
+    result = run->limits.in_order ? TL_OK : tli_order_range(&run->store, &range, 0);
+    if (!result) result = (run->backend.map)(run->backend.self, range, TL_MAP_READ, &host);
+    if (result) return result;
+    run->updates.overflows = (uint8_t)tli_holds_overflow((const char *)host, range.bytes, width, exponent);
+    return (run->backend.unmap)(run->backend.self, range, TL_MAP_READ, host);
+}
+
+// Before an update: with a loss scaler, know whether a gradient of a state has overflowed. TL_NOT_READY: a step
+// under way has to be finished first, or the backend.
+static tl_result tli_look_for_overflow(tl_run *run) {
+    tli_updates *u = &run->updates;
+    int32_t before = tli_find_other_flight(run);
+    if (!run->desc.loss_scaler || u->is_known || tli_skips_updates(run)) return TL_OK;
+    if (before >= 0) return tli_wait_for(run, before);
+    for (; u->looked < run->graph->node_count && !u->overflows; u->looked++) {
+        const tl_node *node = &run->graph->nodes[u->looked];
+        tl_result result = tli_has_update(node) ? tli_look_at_gradient(run, node->first_output) : TL_OK;
+        if (result == TL_NOT_READY) return result;
+        if (result) return tli_run_fail_backend(run, result, TLI_RULE(MAP_FAILED));
+    }
+    u->is_known = 1;
+    TLI_INVARIANT(!u->has_begun && !u->count);
+    return TL_OK;
+}
+
+// A training step has ended: the scale of the next one.
+static void tli_end_scale(tl_run *run) {
+    if (run->updates.is_known) (void)tl_next_loss_scale(run->desc.loss_scaler, run->updates.overflows);
+}
+
+static int tli_scales_loss(const tl_run *run) { return run->desc.loss_scaler != NULL; }
+#else
+static int tli_scales_loss(const tl_run *run) { (void)run; return 0; }
+static int32_t tli_find_unscalable(const tl_run *run) { (void)run; return -1; }
+static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
+static void tli_end_scale(tl_run *run) { (void)run; }
+#endif
 
 // Whether the pieces of a state are known, and each begins at a multiple of the backend's alignment.
 static int tli_fits_pieces(const tl_run *run, int32_t id) {
@@ -35,17 +172,16 @@ static int tli_fits_pieces(const tl_run *run, int32_t id) {
     return state->rows > 0;
 }
 
-// What the states of a run's graph ask of the run: the sentence that refuses it, with the state.
-static tli_rule tli_find_state_rule(const tl_run *run, int32_t id) {
+// What the states of a run's graph ask of the run: the sentence that refuses it, with the state. early: that is
+// updated before an overflow is known.
+static tli_rule tli_find_state_rule(const tl_run *run, int32_t id, int32_t early) {
     const tl_node *node = &run->graph->nodes[id];
-    if (run->slot_count > 1) return TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
     if (run->repeat_count > 1 && !tli_is_held(node)) return TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS);
     if (run->desc.transport) return TLI_RULE(RUN_STATES_ON_ONE_RANK);
     if (tli_is_in_pieces(node) && run->in_flight > 1) return TLI_RULE(IN_FLIGHT_PIECES);
     if (tli_is_in_pieces(node) && !tli_fits_pieces(run, id)) return TLI_RULE(RUN_PIECES_ARE_NOT_ALIGNED);
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
-    if (run->desc.loss_scaler) return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
-#endif
+    if (early == id || (tli_is_in_pieces(node) && tli_scales_loss(run)))
+        return TLI_RULE(RUN_STATES_WITH_LOSS_SCALER);
     return TLI_NO_RULE;
 }
 
@@ -63,6 +199,12 @@ static int tli_are_states_written(const tl_run *run) {
     return 1;
 }
 
+// What is known of an overflow is of one pass.
+static void tli_forget_overflow(tl_run *run) {
+    run->updates.is_known = run->updates.overflows = 0;
+    run->updates.looked = 0;
+}
+
 static void tli_ask_for_states(tl_run *run) {
     int32_t i;
     run->updates.is_torn = 1;
@@ -70,11 +212,11 @@ static void tli_ask_for_states(tl_run *run) {
 }
 
 static tl_result tli_check_states(tl_run *run) {
-    int32_t id;
+    int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = tli_learns(node) ? tli_find_state_rule(run, id) : TLI_NO_RULE;
+        tli_rule why = tli_learns(node) ? tli_find_state_rule(run, id, early) : TLI_NO_RULE;
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);
@@ -87,6 +229,7 @@ static tl_result tli_check_states(tl_run *run) {
     return TL_OK;
 }
 #else
+static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
@@ -103,6 +246,9 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     int32_t id;
     run->updates.is_torn = 0;
     run->updates.count = run->updates.has_begun = 0;
+#ifndef TL_ONLY_TABLES
+    tli_forget_overflow(run);
+#endif
     if (micro_batch != tli_first_micro_batch(run) || run->updates.is_summing) return TL_OK;
     for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
@@ -113,11 +259,13 @@ static tl_result tli_start_updates(tl_run *run, int32_t micro_batch) {
     return TL_OK;
 }
 
-// A pass has ended: what it updated, it has updated from the sums.
+// A pass has ended: what it updated, it has updated from the sums, and what it skipped for an overflow is over.
 static void tli_end_updates(tl_run *run) {
     if (run->updates.count) run->updates.is_summing = 0;
 #ifndef TL_ONLY_TABLES
+    if (run->updates.overflows) run->updates.is_summing = 0;
     run->report.update_count = run->updates.count;
+    tli_end_scale(run);
 #endif
 }
 
