@@ -10830,6 +10830,11 @@ static int32_t tli_gradient_end(const tl_node *node) {
     return node->first_output + (node->state ? !tli_is_held(node) : node->output_count);
 }
 
+// Whether a tensor is running statistics, which the first forward of a reader in a pass changes.
+static int tli_is_statistic(const tl_graph *graph, int32_t tensor) {
+    return graph->nodes[graph->outputs[tensor].node].state == TL_STATE_STATISTIC;
+}
+
 // The tensor that holds the gradient of a weight; -1 = none does.
 static int32_t tli_held_gradient(const tl_graph *graph, int32_t tensor) {
     const tl_node *node = &graph->nodes[graph->outputs[tensor].node];
@@ -64024,6 +64029,7 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
     const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
     int32_t at = run->at.call.member, place = node->first_input + run->members.outer[run->at.call.node], i;
     int backward = run->at.call.kind == TL_STEP_BACKWARD;
+    int is_first = run->at.last.kind != TL_STEP_BACKWARD && !run->at.event.recompute;
     for (i = 0; i < member->input_count; i++) {
         const tl_node_input *input = &graph->inputs[member->first_input + i];
         int is_inner = tli_is_inner(run, run->at.last.node, at, input->tensor);
@@ -64036,7 +64042,7 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
         } else if (!backward || input->needed) {
             range = is_inner ? tli_output_block(run, at - 1) : tli_outer_range(run, tensor);
         }
-        tli_member_operand(run, range, tensor, gradients);
+        tli_member_operand(run, range, tensor, gradients || (is_first && tli_is_statistic(run->graph, tensor)));
     }
 }
 
@@ -67430,9 +67436,9 @@ static void tli_describe_forward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        int changes = graph->nodes[graph->outputs[tensor].node].state == TL_STATE_STATISTIC;
+        int changes = tli_is_statistic(graph, tensor) && !run->at.event.recompute;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), changes && !run->at.event.recompute);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), changes);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
