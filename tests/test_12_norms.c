@@ -45,6 +45,7 @@ typedef struct bed {
     int32_t     states[STATES];      // nodes, in the order of the layers
     float       begin[STATES][FILTERS + CLASSES * MOST];
     int32_t     count, state_count, input, first_norm, second_norm;
+    float      *others;              // where the first norm has found its statistics
     int         loads, norms_again, tracks_again, fused_calls;
     tl_run_desc desc;
     tl_run     *run;
@@ -111,6 +112,8 @@ static tl_result norm_forward(const tl_kernel_call *call, void *user) {
     }
     if (counts) running[2 * CHANNELS] += 1;
     if (l->fault == COUNTS_BEYOND) running[2 * CHANNELS + 1] = 1;
+    if (l->fault == COUNTS_FOR_OTHERS && l->b->others) l->b->others[0] += 1;
+    if (call->node == l->b->first_norm) l->b->others = running;
     return TL_OK;
 }
 
@@ -298,7 +301,7 @@ static void add_op(bed *b, const char *kind, tl_kernel_fn forward, tl_kernel_fn 
 static void add_layer(bed *b, char letter, int32_t last, int32_t block, const int32_t *states, int side) {
     int floats = BATCH * CHANNELS * side * side, k;
     tl_op *op = &b->ops[b->count];
-    if (letter == 'c') add_op(b, "conv", conv, conv, "in", floats, side);
+    if (letter == 'c') add_op(b, "conv", conv, conv, last == b->input ? "in0" : "in", floats, side);
     if (letter == 'n') add_op(b, "norm", norm_forward, norm_backward, "in0,in1", floats, side);
     if (letter == 'r') add_op(b, "relu", relu, relu, "out", floats, side);
     if (letter == 'm') add_op(b, "pool", pool_forward, pool_backward, "none", floats, side);
@@ -730,6 +733,69 @@ static void wrong_kernels_train_something_else(void **state) {
     }
 }
 
+// -- rehearsal --
+
+typedef struct wrong {
+    fault       fault;
+    char        letter;     // of the layer that is wrong: the second norm, or the first that tracks
+    const char *needs;
+    const char *sentence;   // behind the name of the node; NULL = nothing is found
+} wrong;
+
+static const wrong wrongs[] = {
+    { NO_FAULT, 'n', NULL, NULL },
+    { NORMS_BY_CHANGED, 'n', NULL, NULL },
+    { COUNTS_AGAIN, 'n', NULL, ": forward changes input 2 when it runs again: look at call->recompute, or mark the op once" },
+    { COUNTS_ONLY_AGAIN, 'n', NULL, ": forward changes input 2 when it runs again: look at call->recompute, or mark the op once" },
+    { NORMS_BY_FOUND, 'n', NULL, ": forward makes other bytes when it runs again, from input 2, which it has changed: compute from the batch alone, or mark the op once" },
+    { BACKWARD_COUNTS, 'n', NULL, ": backward writes to input 2, which it may only read, at byte 0: write to an output, a gradient or scratch; an input is overwritten by inplace alone" },
+    { BACKWARD_COUNTS, 'n', "in", ": backward writes to input 2, which it may only read, at byte 0: write to an output, a gradient or scratch; an input is overwritten by inplace alone" },
+    { BACKWARD_READS, 'n', NULL, ": backward reads input 2, which needs does not name: add in2 to needs" },
+    { BACKWARD_READS, 'n', "in", NULL },
+    { NO_FAULT, 'n', "in", ": backward does not read input 2, which needs names: take in2 out of needs" },
+    { COUNTS_BEYOND, 'n', NULL, ": forward writes beside input 2, behind byte 28: declare more bytes (of the op that makes it)" },
+    { COUNTS_NOTHING, 'n', NULL, ": forward reads input 2 neither here nor in backward: take the input out" },
+    { COUNTS_FOR_OTHERS, 'n', NULL, ": forward uses statistics of node 4, which the op does not have: list it in inputs, or leave it alone" },
+    { WRITES_WEIGHT, 'n', NULL, ": forward writes to input 1, which it may only read, at byte 0: write to an output, a gradient or scratch; an input is overwritten by inplace alone" },
+    { TRACKS_WHOLE, 't', NULL, ": forward makes another input 1 when it is called for a range of elements: go by call->first and call->count, or take takes_blocks out" },
+};
+
+// What is wrong with statistics is found at the first run, nothing is found in another node, and the states are as they were.
+static void a_rehearsal_knows_statistics(void **state) {
+    static bed b;
+    static image before, after;
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        const wrong *w = &wrongs[i];
+        tl_rehearsal_desc desc;
+        tl_rehearsal found;
+        int32_t node, k;
+        char line[400], want[400];
+        open_bed_on(&b, TL_UPDATES_FUSED, 0, 0);
+        node = b.second_norm;
+        while (w->letter == 't' && b.ops[node].forward != track) node++;
+        b.layers[node].fault = w->fault;
+        if (w->needs) b.ops[node].needs = w->needs;
+        start(&b);
+        take(&b, &before);
+        memset(&desc, 0, sizeof desc);
+        desc.pass_count = w->fault ? -1 : 2;
+        if (tl_rehearse_run(b.run, &desc, &found)) fail_msg("%d: %s", (int)i, b.env.error.text);
+        line[0] = want[0] = 0;
+        if (found.finding_count) tl_print_finding(tl_find_run_graph(b.run), &found.findings[0], line, sizeof line);
+        if (w->sentence) snprintf(want, sizeof want, "%s%s", tl_name_node(tl_find_run_graph(b.run), node), w->sentence);
+        if (strcmp(line, want) != 0) fail_msg("%d: found \"%s\", not \"%s\"", (int)i, line, want);
+        assert_int_equal(found.finding_count > 0, w->sentence != NULL);
+        for (k = 0; k < found.finding_count; k++) assert_int_equal(found.findings[k].node, node);
+        assert_int_equal(found.unprobed_count, 0);
+        take(&b, &after);
+        assert_memory_equal(&before, &after, sizeof before);
+        tl_free_rehearsal(&b.env, &found);
+        close_bed(&b);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statistics_are_those_of_a_run_that_keeps_all),
@@ -737,6 +803,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(online_runs_train_the_same),
         cmocka_unit_test(a_pass_goes_on_with_its_statistics),
         cmocka_unit_test(fused_kernels_have_their_statistics),
+        cmocka_unit_test(a_rehearsal_knows_statistics),
         cmocka_unit_test(wrong_kernels_train_something_else),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

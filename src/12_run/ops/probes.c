@@ -1121,11 +1121,12 @@ static tl_result tli_probe_hidden(tli_probe *p) {
     return result;
 }
 
-// Whether the effects of the backward are all known: the gradients of its weights stand in the state.
+// Whether the effects of the backward are all known: the gradients of its weights stand in the state, or the
+// graph has the weights as states.
 static int tli_knows_effects(const tli_probe *p) {
     int32_t i;
     if (p->node->state || tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
-    if (p->node->param_bytes || !p->run->desc.variable_count) return 0;
+    if (p->node->param_bytes || (!p->run->desc.variable_count && !p->run->updates.state_count)) return 0;
     for (i = 0; i < p->count; i++)
         if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
     return 0;
