@@ -3569,6 +3569,7 @@ typedef struct tl_apply_desc {
 //
 // A tensor is converted once for each other format that its readers want, right before the first node that
 // wants it. A result (keep) that is not f32 is converted after all nodes, and the conversion is the result.
+// Running statistics (TL_STATE_STATISTIC) stay f32, because their readers change them.
 // The nodes of the old graph keep their names, order, views, needs (of the converted inputs), batch, layer,
 // unit and scratch, and may run in place as before. What changes:
 //
@@ -6200,7 +6201,7 @@ typedef struct tl_rehearsal {
 // What is registered (variables) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
-// looked for where the gradients of the node's weights are registered, or the graph has states that are trained.
+// looked for where the gradients of the node's weights are registered, or the graph has states with updates.
 // Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
 // kernels find them at an address that stays what it is, so whoever writes those of another node is named.
 //
@@ -23769,6 +23770,18 @@ static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, cons
 
 // -- the header --
 
+// Whether an operand of the forward of an op is running statistics, in any node of it.
+static int tli_changes_operand_of(const tli_code *c, int32_t op, const tli_code_param *param) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count && param->part == TLI_ROLE_IN; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (c->ops[id] != op || param->number >= node->input_count) continue;
+        if (tli_is_statistic(graph, graph->inputs[node->first_input + param->number].tensor)) return 1;
+    }
+    return 0;
+}
+
 static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int backward) {
     const tli_code_kernel *kernel = &c->kernels[2 * op + backward];
     int32_t i;
@@ -23778,7 +23791,8 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_role part = c->params[i].part;
         int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward) ||
-                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state);
+                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state) ||
+                      (!backward && tli_changes_operand_of(c, op, &c->params[i]));
         tli_send(s, written ? ", void *" : ", const void *");
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
@@ -45678,8 +45692,10 @@ static void tli_list_readers(tli_precision *p, int listing) {
     int32_t extra = graph->node_count, i, k;
     for (i = 0; i < graph->node_count; i++)
         for (k = 0; k < graph->nodes[i].input_count; k++) {
-            tli_choice_net *net = &p->nets[graph->inputs[graph->nodes[i].first_input + k].tensor];
+            int32_t tensor = graph->inputs[graph->nodes[i].first_input + k].tensor;
+            tli_choice_net *net = &p->nets[tensor];
             int32_t *readers = (int32_t *)net->readers;
+            if (tli_is_statistic(graph, tensor)) continue;  // never converted
             if (listing && net->reader_count && readers[net->reader_count - 1] == i) continue;  // read twice
             if (listing) readers[net->reader_count] = i;
             net->reader_count++;
@@ -47005,6 +47021,12 @@ static tl_format tli_apply_format(const tli_apply *a, int32_t node) {
     return tl_find_scheme_format(tli_apply_scheme(a, node));
 }
 
+// The format in which a node reads a tensor. Running statistics are changed where they are: a conversion would
+// be changed in their place.
+static tl_format tli_find_read_format(const tli_apply *a, int32_t node, int32_t tensor) {
+    return tli_is_statistic(a->old, tensor) ? TL_FORMAT_F32 : tli_apply_format(a, node);
+}
+
 static int32_t *tli_apply_place(const tli_apply *a, int32_t tensor, tl_format format) {
     return a->tensors + (size_t)tensor * TL_FORMAT_COUNT + (size_t)format;
 }
@@ -47056,9 +47078,9 @@ static uint64_t tli_find_wants(tli_apply *a) {
     int32_t id, k;
     for (id = 0; id < old->node_count; id++) {
         const tl_node *node = &old->nodes[id];
-        tl_format format = tli_apply_format(a, id);
         for (k = node->first_input; k < node->first_input + node->input_count; k++) {
             int32_t tensor = old->inputs[k].tensor;
+            tl_format format = tli_find_read_format(a, id, tensor);
             a->is_read[tensor] = 1;
             if (tli_apply_format(a, old->outputs[tensor].node) != format)
                 tli_add_want(a, tensor, format, node->has_grad, TLI_WANT_READ);
@@ -47234,11 +47256,11 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
 // Find the inputs of a node in its format; conversions that do not exist yet are added here, before the node.
 static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_node *node = &a->old->nodes[id];
-    tl_format format = tli_apply_format(a, id);
     tl_result result = TL_OK;
     int32_t k;
     for (k = 0; k < node->input_count && !result; k++) {
         int32_t tensor = a->old->inputs[node->first_input + k].tensor;
+        tl_format format = tli_find_read_format(a, id, tensor);
         const int32_t *place = tli_apply_place(a, tensor, format);
         if (*place < 0) result = tli_add_conversion(a, rules, tensor, format);
         if (result) return result;
@@ -68077,6 +68099,8 @@ static tl_result tli_check_states(tl_run *run) {
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
         tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        if (node->state == TL_STATE_STATISTIC && run->slot_count > 1)   // each slot would have its own
+            why = TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);

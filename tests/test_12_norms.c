@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <math.h>
 #define TL_STRATEGY_IMPLEMENTATION
 #include "../tl_strategy.h"
 #include "support/support.h"
@@ -562,6 +563,11 @@ static tl_result keep(void *user, const char *data, size_t length) {
     return TL_OK;
 }
 
+static tl_result drop(void *user, const char *data, size_t length) {
+    (void)user; (void)data; (void)length;
+    return TL_OK;
+}
+
 static void save(tl_run *run, saved *s) {
     tl_sink sink;
     memset(&sink, 0, sizeof sink);
@@ -733,6 +739,107 @@ static void wrong_kernels_train_something_else(void **state) {
     }
 }
 
+// -- what statistics ask of the rest --
+
+// Whoever reads them finds them as they are: in other formats, as a C program; and slots that each had their own are refused.
+static void statistics_are_one_and_stay_what_they_are(void **state) {
+    static bed b;
+    static char text[1 << 16];
+    uint32_t schemes[OPS];
+    tl_precision_desc asked;
+    tl_precision_plan chosen;
+    tl_apply_desc apply;
+    tl_precision_graph applied;
+    tl_graph graph;
+    tl_plan plan, slots;
+    tl_step steps[8 * OPS];
+    tl_run *run;
+    tl_code_desc code;
+    tl_places_desc places;
+    tl_sink header, source;
+    static saved program;
+    int32_t id, k, changed = 0;
+    (void)state;
+    open_bed(&b, TL_UPDATES_END, 0);
+    start(&b);
+    graph = *tl_find_run_graph(b.run);
+    // Their readers in bf16: the conversions that are priced are those that are made, none of them of statistics.
+    memset(&asked, 0, sizeof asked);
+    asked.graph = &graph;
+    asked.training = 1;
+    asked.allow_unknown = 1;
+    asked.loss_limit = (double)INFINITY;
+    asked.node_schemes = schemes;
+    for (id = 0; id < graph.node_count; id++) schemes[id] = b.ops[id].forward == norm_forward || b.ops[id].forward == track ? 1u << TL_SCHEME_BF16 : 0;
+    if (tl_plan_precision(&b.env, &asked, &chosen)) fail_msg("%s", b.env.error.text);
+    memset(&apply, 0, sizeof apply);
+    apply.graph = &graph;
+    apply.plan = &chosen;
+    apply.training = 1;
+    if (tl_apply_precision(&b.env, &apply, &applied)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(applied.conversion_count, chosen.conversion_count);
+    for (id = 0; id < applied.graph.node_count; id++) {
+        const tl_node *node = &applied.graph.nodes[id];
+        for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+            const tl_node *from = &applied.graph.nodes[applied.graph.outputs[applied.graph.inputs[k].tensor].node];
+            if (from->state == TL_STATE_STATISTIC) assert_string_equal(tl_name_op(&applied.graph, id), node->saved_bytes ? "norm" : "scale");
+            changed += from->state == TL_STATE_STATISTIC;
+        }
+    }
+    assert_int_equal(changed, 6);       // four norms, two that track
+    tl_free_precision_graph(&b.env, &applied);
+    tl_free_precision_plan(&b.env, &chosen);
+    close_bed(&b);
+    // Two passes, each in a slot of its own. Weights that nobody updates: statistics alone are left.
+    open_bed(&b, TL_UPDATES_END, 0);
+    for (id = 0; id < b.count; id++) {
+        if (b.ops[id].state != TL_STATE_TRAINED) continue;
+        b.ops[id].state = TL_STATE_FROZEN;
+        b.ops[id].kind = NULL;
+        b.ops[id].backward = NULL;
+        b.ops[id].moment_count = 0;
+    }
+    start(&b);
+    if (tl_plan_keep_all(&b.env, tl_find_run_graph(b.run), 0, &plan)) fail_msg("%s", b.env.error.text);
+    memset(&slots, 0, sizeof slots);
+    slots.steps = steps;
+    slots.step_count = 2 * plan.step_count;
+    slots.slot_count = 2;
+    assert_true(slots.step_count <= 8 * OPS);
+    for (k = 0; k < slots.step_count; k++) {
+        steps[k] = tl_find_step(&plan, k % plan.step_count);
+        steps[k].slot = k >= plan.step_count;
+    }
+    b.desc.plan = &slots;
+    assert_int_equal(tl_init_op_run(&b.env, &b.desc, b.ops, b.count, &run), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(b.env.error.text, "a state is the same for all micro-batches under way together"));
+    tl_free_plan(&b.env, &plan);
+    close_bed(&b);
+    // The forward of a norm may write its third input.
+    open_bed(&b, TL_UPDATES_FUSED, 0);
+    b.ops[b.input].name = "x";
+    start(&b);
+    graph = *tl_find_run_graph(b.run);
+    if (tl_plan_keep_all(&b.env, &graph, 0, &plan)) fail_msg("%s", b.env.error.text);
+    memset(&places, 0, sizeof places);
+    places.graph = &graph;
+    if (tl_plan_places(&b.env, &places, &plan, NULL)) fail_msg("%s", b.env.error.text);
+    memset(&code, 0, sizeof code);
+    memset(&header, 0, sizeof header);
+    code.name = "net";
+    program.count = 0;
+    header.write = keep;
+    header.user = &program;
+    source = header;
+    source.write = drop;
+    if (tl_write_plan_code(&b.env, &graph, &plan, &code, header, source)) fail_msg("%s", b.env.error.text);
+    memcpy(text, program.bytes, program.count);
+    text[program.count] = 0;
+    assert_non_null(strstr(text, "void net_norm_forward(int32_t node, void *out0, const void *in0, const void *in1, void *in2, void *saved);"));
+    tl_free_plan(&b.env, &plan);
+    close_bed(&b);
+}
+
 // -- rehearsal --
 
 typedef struct wrong {
@@ -803,6 +910,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(online_runs_train_the_same),
         cmocka_unit_test(a_pass_goes_on_with_its_statistics),
         cmocka_unit_test(fused_kernels_have_their_statistics),
+        cmocka_unit_test(statistics_are_one_and_stay_what_they_are),
         cmocka_unit_test(a_rehearsal_knows_statistics),
         cmocka_unit_test(wrong_kernels_train_something_else),
     };

@@ -1071,7 +1071,7 @@ typedef struct tl_rehearsal {
 // What is registered (variables) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
-// looked for where the gradients of the node's weights are registered, or the graph has states that are trained.
+// looked for where the gradients of the node's weights are registered, or the graph has states with updates.
 // Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
 // kernels find them at an address that stays what it is, so whoever writes those of another node is named.
 //

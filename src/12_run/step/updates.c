@@ -60,6 +60,8 @@ static tl_result tli_check_states(tl_run *run) {
     for (id = 0; id < run->graph->node_count && !run->inference; id++) {
         const tl_node *node = &run->graph->nodes[id];
         tli_rule why = tli_has_update(node) ? tli_find_state_rule(run, node) : TLI_NO_RULE;
+        if (node->state == TL_STATE_STATISTIC && run->slot_count > 1)   // each slot would have its own
+            why = TLI_RULE(RUN_STATES_ARE_ONE_FOR_ALL_SLOTS);
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);
