@@ -737,6 +737,14 @@ static void wrong_kernels_train_something_else(void **state) {
         assert_int_equal(count_others(&b, &kept, &want, 0) > 0, faults[k] == NORMS_BY_FOUND);
         if (faults[k] == COUNTS_AGAIN) assert_int_equal(count_others(&b, &found, &kept, 0), 0);   // weights do not show it
     }
+    open_bed(&b, TL_UPDATES_FUSED, 0);      // a checked backend gives them to the first forward alone
+    for (norms = 0; norms < b.count; norms++) b.layers[norms].fault = COUNTS_AGAIN;
+    b.desc.strategy = &strategy;
+    b.desc.budget_bytes = find_figures(&b).least_bytes;
+    start(&b);
+    assert_int_equal(tl_run_plan(b.run), TL_ERROR_CORRUPT);
+    assert_non_null(strstr(b.env.error.text, "the kernel wrote to input 2, but may only read that"));
+    close_bed(&b);
 }
 
 // -- what statistics ask of the rest --
