@@ -74421,24 +74421,25 @@ static int tli_makes_others(const tli_probe *p) {
     return 0;
 }
 
-// A forward that runs again makes other bytes: name the statistics which alone suffice for that, as the first
-// run left them.
+// A forward that runs again makes other bytes. Where it does not with the statistics that the first run found,
+// name those which alone suffice for that, as the first run left them.
 static tl_result tli_name_read(tli_probe *p) {
+    tli_change change = tli_no_change;
     int32_t i, count = 0;
-    for (i = 0; i < p->count; i++) {
-        tli_change change = tli_no_change;
-        tl_result result;
+    tl_result result;
+    change.again = 1;
+    change.statistic = p->count + 1;    // of none
+    result = tli_run_probe(p, &change, 0);
+    for (i = tli_makes_others(p) ? p->count : 0; i < p->count && !result; i++) {
         if (!tli_changes_operand(p, &p->shadows[i])) continue;
-        change.again = 1;
         change.statistic = i + 1;
         result = tli_run_probe(p, &change, 0);
-        if (result) return result;
-        if (!tli_makes_others(p)) continue;
+        if (result || !tli_makes_others(p)) continue;
         tli_note_finding(p, TL_FINDING_STATISTICS_READ, &p->shadows[i], 0);
         count++;
     }
-    if (!count) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
-    return TL_OK;
+    if (!count && !result) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return result;
 }
 
 // A forward that runs again leaves state and statistics alone, and makes the same bytes.

@@ -19,6 +19,7 @@ typedef enum fault {
     COUNTS_ONLY_AGAIN,
     NORMS_BY_FOUND,         // takes the running mean that it finds, and changes it then: the next time it finds another
     NORMS_BY_CHANGED,       // takes the running mean that it has changed: so does a forward that runs again, and nothing is wrong
+    DIFFERS_AGAIN,          // makes other bytes when it runs again, not because of statistics
     BACKWARD_COUNTS,
     BACKWARD_READS,         // backward reads the statistics, which needs does not name
     COUNTS_BEYOND,          // writes behind the last statistic
@@ -112,6 +113,7 @@ static tl_result norm_forward(const tl_kernel_call *call, void *user) {
         if (saved) saved[CHANNELS + c] = deviation;
     }
     if (counts) running[2 * CHANNELS] += 1;
+    if (l->fault == DIFFERS_AGAIN && call->recompute && !call->outputs_ready) y[0] += 1;
     if (l->fault == COUNTS_BEYOND) running[2 * CHANNELS + 1] = 1;
     if (l->fault == COUNTS_FOR_OTHERS && l->b->others) l->b->others[0] += 1;
     if (call->node == l->b->first_norm) l->b->others = running;
@@ -863,6 +865,7 @@ static const wrong wrongs[] = {
     { COUNTS_AGAIN, 'n', NULL, ": forward changes input 2 when it runs again: look at call->recompute, or mark the op once" },
     { COUNTS_ONLY_AGAIN, 'n', NULL, ": forward changes input 2 when it runs again: look at call->recompute, or mark the op once" },
     { NORMS_BY_FOUND, 'n', NULL, ": forward makes other bytes when it runs again, from input 2, which it has changed: compute from the batch alone, or mark the op once" },
+    { DIFFERS_AGAIN, 'n', NULL, ": forward makes other bytes from the same operands: draw random numbers from call->seed, or register their state and give a random hook, or mark it once" },
     { BACKWARD_COUNTS, 'n', NULL, ": backward writes to input 2, which it may only read, at byte 0: write to an output, a gradient or scratch; an input is overwritten by inplace alone" },
     { BACKWARD_COUNTS, 'n', "in", ": backward writes to input 2, which it may only read, at byte 0: write to an output, a gradient or scratch; an input is overwritten by inplace alone" },
     { BACKWARD_READS, 'n', NULL, ": backward reads input 2, which needs does not name: add in2 to needs" },
