@@ -3629,6 +3629,7 @@ typedef struct tl_apply_desc {
 //
 // A tensor is converted once for each other format that its readers want, right before the first node that
 // wants it. A result (keep) that is not f32 is converted after all nodes, and the conversion is the result.
+// Running statistics (TL_STATE_STATISTIC) stay f32, because their readers change them.
 // The nodes of the old graph keep their names, order, views, needs (of the converted inputs), batch, layer,
 // unit and scratch, and may run in place as before. What changes:
 //
@@ -6155,7 +6156,8 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
     X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
     X(TL_OPERAND_SAVED,           "saved bytes",      "of the node")                            \
     X(TL_OPERAND_SCRATCH,         "scratch",          "of the call")                            \
-    X(TL_OPERAND_VARIABLE,           "variable",         "with its number in desc.variables")
+    X(TL_OPERAND_VARIABLE,           "variable",         "with its number in desc.variables")    \
+    X(TL_OPERAND_STATISTICS,      "statistics of node", "with the node that has them as its state")
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
@@ -6184,6 +6186,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "look at call->recompute, or mark the op once") \
     X(TL_FINDING_NOT_REPEATABLE, "makes other bytes from the same operands", \
       "draw random numbers from call->seed, or register their state and give a random hook, or mark it once") \
+    X(TL_FINDING_STATISTICS_READ, "makes other bytes when it runs again, from %o, which it has changed", \
+      "compute from the batch alone, or mark the op once") \
     X(TL_FINDING_SAVED_CHANGES_OUTPUT, "makes another %o where nothing is saved", \
       "compute outputs without call->saved") \
     X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
@@ -6223,7 +6227,7 @@ typedef struct tl_finding {
     int32_t         node;       // of the desc's graph; -1 = of none (a variable of no node, a backend)
     tl_step_kind    step;       // of the call; of load and of the backend it says nothing
     tl_operand_kind operand;
-    int32_t         index;      // number of the operand, or of the range in variables
+    int32_t         index;      // number of the operand, or of the range in variables; of statistics the node
     tl_variable_kind variable;  // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
     int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
@@ -6275,7 +6279,9 @@ typedef struct tl_rehearsal {
 // What is registered (variables) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
-// looked for where the gradients of the node's weights are registered.
+// looked for where the gradients of the node's weights are registered, or the graph has states with updates.
+// Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
+// kernels find them at an address that stays what it is, so whoever writes those of another node is named.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -11011,6 +11017,11 @@ static tli_state_piece tli_find_state_piece(const tl_graph *graph, int32_t id, i
 // not of its moments, and none where it holds it.
 static int32_t tli_gradient_end(const tl_node *node) {
     return node->first_output + (node->state ? !tli_is_held(node) : node->output_count);
+}
+
+// Whether a tensor is running statistics, which the first forward of a reader in a pass changes.
+static int tli_is_statistic(const tl_graph *graph, int32_t tensor) {
+    return graph->nodes[graph->outputs[tensor].node].state == TL_STATE_STATISTIC;
 }
 
 // The tensor that holds the gradient of a weight; -1 = none does.
@@ -24355,6 +24366,18 @@ static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, cons
 
 // -- the header --
 
+// Whether an operand of the forward of an op is running statistics, in any node of it.
+static int tli_changes_operand_of(const tli_code *c, int32_t op, const tli_code_param *param) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count && param->part == TLI_ROLE_IN; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (c->ops[id] != op || param->number >= node->input_count) continue;
+        if (tli_is_statistic(graph, graph->inputs[node->first_input + param->number].tensor)) return 1;
+    }
+    return 0;
+}
+
 static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int backward) {
     const tli_code_kernel *kernel = &c->kernels[2 * op + backward];
     int32_t i;
@@ -24364,7 +24387,8 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_role part = c->params[i].part;
         int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward) ||
-                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state);
+                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state) ||
+                      (!backward && tli_changes_operand_of(c, op, &c->params[i]));
         tli_send(s, written ? ", void *" : ", const void *");
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
@@ -46416,8 +46440,10 @@ static void tli_list_readers(tli_precision *p, int listing) {
     int32_t extra = graph->node_count, i, k;
     for (i = 0; i < graph->node_count; i++)
         for (k = 0; k < graph->nodes[i].input_count; k++) {
-            tli_choice_net *net = &p->nets[graph->inputs[graph->nodes[i].first_input + k].tensor];
+            int32_t tensor = graph->inputs[graph->nodes[i].first_input + k].tensor;
+            tli_choice_net *net = &p->nets[tensor];
             int32_t *readers = (int32_t *)net->readers;
+            if (tli_is_statistic(graph, tensor)) continue;  // never converted
             if (listing && net->reader_count && readers[net->reader_count - 1] == i) continue;  // read twice
             if (listing) readers[net->reader_count] = i;
             net->reader_count++;
@@ -47743,6 +47769,12 @@ static tl_format tli_apply_format(const tli_apply *a, int32_t node) {
     return tl_find_scheme_format(tli_apply_scheme(a, node));
 }
 
+// The format in which a node reads a tensor. Running statistics are changed where they are: a conversion would
+// be changed in their place.
+static tl_format tli_find_read_format(const tli_apply *a, int32_t node, int32_t tensor) {
+    return tli_is_statistic(a->old, tensor) ? TL_FORMAT_F32 : tli_apply_format(a, node);
+}
+
 static int32_t *tli_apply_place(const tli_apply *a, int32_t tensor, tl_format format) {
     return a->tensors + (size_t)tensor * TL_FORMAT_COUNT + (size_t)format;
 }
@@ -47794,9 +47826,9 @@ static uint64_t tli_find_wants(tli_apply *a) {
     int32_t id, k;
     for (id = 0; id < old->node_count; id++) {
         const tl_node *node = &old->nodes[id];
-        tl_format format = tli_apply_format(a, id);
         for (k = node->first_input; k < node->first_input + node->input_count; k++) {
             int32_t tensor = old->inputs[k].tensor;
+            tl_format format = tli_find_read_format(a, id, tensor);
             a->is_read[tensor] = 1;
             if (tli_apply_format(a, old->outputs[tensor].node) != format)
                 tli_add_want(a, tensor, format, node->has_grad, TLI_WANT_READ);
@@ -47972,11 +48004,11 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
 // Find the inputs of a node in its format; conversions that do not exist yet are added here, before the node.
 static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_node *node = &a->old->nodes[id];
-    tl_format format = tli_apply_format(a, id);
     tl_result result = TL_OK;
     int32_t k;
     for (k = 0; k < node->input_count && !result; k++) {
         int32_t tensor = a->old->inputs[node->first_input + k].tensor;
+        tl_format format = tli_find_read_format(a, id, tensor);
         const int32_t *place = tli_apply_place(a, tensor, format);
         if (*place < 0) result = tli_add_conversion(a, rules, tensor, format);
         if (result) return result;
@@ -64796,6 +64828,7 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
     const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
     int32_t at = run->at.call.member, place = node->first_input + run->members.outer[run->at.call.node], i;
     int backward = run->at.call.kind == TL_STEP_BACKWARD;
+    int is_first = run->at.last.kind != TL_STEP_BACKWARD && !run->at.event.recompute;
     for (i = 0; i < member->input_count; i++) {
         const tl_node_input *input = &graph->inputs[member->first_input + i];
         int is_inner = tli_is_inner(run, run->at.last.node, at, input->tensor);
@@ -64808,7 +64841,7 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
         } else if (!backward || input->needed) {
             range = is_inner ? tli_output_block(run, at - 1) : tli_outer_range(run, tensor);
         }
-        tli_member_operand(run, range, tensor, gradients);
+        tli_member_operand(run, range, tensor, gradients || (is_first && tli_is_statistic(run->graph, tensor)));
     }
 }
 
@@ -68211,9 +68244,9 @@ static void tli_describe_forward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        int changes = graph->nodes[graph->outputs[tensor].node].state == TL_STATE_STATISTIC;
+        int changes = tli_is_statistic(graph, tensor) && !run->at.event.recompute;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), changes && !run->at.event.recompute);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), changes);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
@@ -74618,6 +74651,10 @@ TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t
 // it has 4096 bytes, so what is written beside an operand destroys nothing else. What is not declared has an
 // address between guards, too: scratch and saved bytes of 0 bytes, and one input, one output and one gradient
 // of each behind those that the node has.
+//
+// Running statistics are changed by a plain call, as the state of the caller is, and found as that left them by
+// one that stands for a forward that runs again. Kernels find them at one address in all calls of the pass, so
+// whoever keeps it and writes there in the call of another node is named.
 
 enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
 enum { TLI_PROBE_GUARD = 4096, TLI_PROBE_ROOM = 262144 };  // bytes before an operand, and the least behind it;
@@ -74636,6 +74673,7 @@ typedef struct tli_rehearsing {
                                  // left them; before and after the plain call of a probe
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
+    char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed
@@ -74729,7 +74767,8 @@ typedef enum tli_guard_side { TLI_GUARD_BOTH, TLI_GUARD_BEFORE, TLI_GUARD_BEHIND
 typedef struct tli_change {
     int32_t  shadow;       // that is filled; TLI_PROBE_NOTHING, or all that is undefined, or the guards
     tli_fill fill;
-    int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
+    int32_t  again;        // 1 = the node has run before in this pass: state and statistics are those after it
+    int32_t  statistic;    // with again: i + 1 = of the statistics those of operand i alone; 0 = all
     int32_t  ready;        // 1 = outputs_ready
     int32_t  inplace;      // 1 = output 0 stands where its input stands
     int32_t  declared;     // i + 1 = operand i has 0 bytes, as `needs` says; TLI_DECLARED_ALL
@@ -74865,6 +74904,49 @@ static int tli_has_gradient_variable(const tl_run_desc *desc, int32_t node) {
     return 0;
 }
 
+// -- rehearsal: running statistics --
+//
+//     as kernels find them   |guard| of tensor 3 |guard|guard| of tensor 9 |guard|
+//     as the pass has them   |guard| of tensor 3 |guard|guard| of tensor 9 |guard|
+
+// Where a tensor's place begins in an image; the bytes of the image, for tensor_count.
+static uint64_t tli_statistics_before(const tl_graph *graph, int32_t tensor) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < tensor; i++)
+        if (tli_is_statistic(graph, i))
+            bytes += ((graph->outputs[i].bytes + 63) & ~(uint64_t)63) + 2 * TLI_PROBE_GUARD;
+    return bytes;
+}
+
+// Where kernels find statistics that are an operand.
+static char *tli_find_running(const tli_probe *p, const tli_shadow *shadow) {
+    const tl_graph *graph = p->run->graph;
+    int32_t tensor = graph->inputs[p->node->first_input + shadow->index].tensor;
+    return p->r->statistics + tli_statistics_before(graph, tensor) + TLI_PROBE_GUARD;
+}
+
+// Fill both images from the pass, where the host sees it.
+static tl_result tli_take_statistics(tli_rehearsing *r, const tl_run *run) {
+    const tl_graph *graph = run->graph;
+    uint64_t all = tli_statistics_before(graph, graph->tensor_count);
+    char *to = r->statistics;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count && run->limits.host_visible && !result; i++) {
+        const tli_buffer *buffer = &run->tensors[i];
+        void *host = NULL;
+        if (!tli_is_statistic(graph, i) || !buffer->device.range.bytes) continue;
+        to = r->statistics + tli_statistics_before(graph, i) + TLI_PROBE_GUARD;
+        result = (run->backend.map)(run->backend.self, buffer->device.range, TL_MAP_READ, &host);
+        if (result) return result;
+        tli_copy(to, host, (size_t)graph->outputs[i].bytes);
+        tli_copy(to + all, host, (size_t)graph->outputs[i].bytes);
+        result = (run->backend.unmap)(run->backend.self, buffer->device.range, TL_MAP_READ, host);
+    }
+    return result;
+}
+
 // -- rehearsal: images --
 
 // Each copy doubles what is filled.
@@ -74968,8 +75050,15 @@ static void tli_list_input_gradients(tli_probe *p) {
     tli_add_missing(p, TL_OPERAND_INPUT_GRADIENT, i);
 }
 
+// Whether an operand is running statistics.
+static int tli_is_running(const tli_probe *p, const tli_shadow *shadow) {
+    const tl_graph *graph = p->run->graph;
+    if (shadow->kind != TL_OPERAND_INPUT || shadow->missing) return 0;
+    return tli_is_statistic(graph, graph->inputs[p->node->first_input + shadow->index].tensor);
+}
+
 // List the operands of a call. Of a backward those that `needs` does not name have their true bytes. An update
-// changes what it finds in its outputs.
+// changes what it finds in its outputs, the first forward of a node the statistics that it finds.
 static void tli_list_shadows(tli_probe *p) {
     const tl_graph *graph = p->run->graph;
     const tl_node *node = p->node;
@@ -74979,7 +75068,9 @@ static void tli_list_shadows(tli_probe *p) {
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
         int hidden = backward && !input->needed;
-        tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
+        int changes = !backward && !call->recompute && tli_is_statistic(graph, input->tensor);
+        tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN
+                       : changes ? TLI_SHADOW_ADD : TLI_SHADOW_READ,
                        hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
     }
     tli_add_missing(p, TL_OPERAND_INPUT, i);
@@ -75088,7 +75179,9 @@ static void tli_close_probe(tli_probe *p) {
 
 // -- rehearsal: one call --
 
-static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, TLI_GUARD_BOTH, 0 };
+static const tli_change tli_no_change = {
+    TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, TLI_GUARD_BOTH, 0
+};
 
 static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     tli_change change = tli_no_change;
@@ -75118,6 +75211,11 @@ static void tli_fill_gradients(const tli_probe *p) {
     }
 }
 
+// Whether the call may change running statistics that an operand is.
+static int tli_changes_operand(const tli_probe *p, const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_ADD && tli_is_running(p, shadow);
+}
+
 // Write the contents that a changed call finds.
 static void tli_apply_change(tli_probe *p, const tli_change *change) {
     int32_t i;
@@ -75131,6 +75229,9 @@ static void tli_apply_change(tli_probe *p, const tli_change *change) {
         if (tli_is_hidden(p, change, i)) tli_fill_shadow(p, &p->shadows[i], TLI_FILL_ONE);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
+            tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    for (i = 0; i < p->count && change->again; i++)
+        if (tli_changes_operand(p, &p->shadows[i]) && (!change->statistic || change->statistic == i + 1))
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
     if (change->again || !p->is_current)
         (void)tli_move_probed(p, change->again ? p->state_after : p->state_before, TLI_VARIABLES_PUT);
@@ -75163,7 +75264,7 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
         tli_zero(&at[i], sizeof at[i]);
         at[i].format = tli_format_of(given, shadow);
         if (shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow)) continue;
-        at[i].host = p->work + shadow->at;
+        at[i].host = tli_is_running(p, shadow) ? tli_find_running(p, shadow) : p->work + shadow->at;
         if (tli_is_hidden(p, change, i)) continue;
         at[i].range.block = 1;
         at[i].range.offset = shadow->at;
@@ -75292,6 +75393,18 @@ static void tli_check_writes(tli_probe *p, const tli_change *change) {
     }
 }
 
+// Copy the statistics that are operands, with their guards, to where kernels find them, or back.
+static void tli_lend_statistics(const tli_probe *p, int back) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        char *work = p->work + shadow->at - TLI_PROBE_GUARD, *lent;
+        if (!tli_is_running(p, shadow)) continue;
+        lent = tli_find_running(p, shadow) - TLI_PROBE_GUARD;
+        tli_copy(back ? work : lent, back ? lent : work, (size_t)(shadow->bytes + 2 * TLI_PROBE_GUARD));
+    }
+}
+
 // Call the kernel as p->call says.
 static tl_result tli_call_probed(tli_probe *p) {
     const tl_kernel *kernel = p->step->kernel;
@@ -75300,7 +75413,9 @@ static tl_result tli_call_probed(tli_probe *p) {
     p->r->out->calling_node = p->call.node;
     p->r->out->calling_kind = p->call.kind;
     p->r->out->call_count++;
+    tli_lend_statistics(p, 0);
     result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    tli_lend_statistics(p, 1);
     return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
 }
 
@@ -75435,7 +75550,52 @@ static tl_result tli_probe_undefined(tli_probe *p, int *untouched) {
 
 // -- rehearsal: forwards --
 
-// A forward that runs again leaves the state alone, and makes the same bytes.
+// Name the statistics that a forward changes when it runs again. Returns whether there are such.
+static int tli_name_changed(tli_probe *p) {
+    int32_t i, count = 0;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (!tli_changes_operand(p, s)) continue;
+        if (tli_same_bytes(p->work + s->at, p->after + s->at, s->bytes)) continue;
+        tli_note_finding(p, TL_FINDING_SIDE_EFFECT, s, 0);
+        count++;
+    }
+    return count > 0;
+}
+
+// Whether outputs or saved bytes differ from those of the plain call.
+static int tli_makes_others(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (s->access != TLI_SHADOW_WRITE) continue;
+        if (!tli_same_bytes(p->work + s->at, p->after + s->at, s->bytes)) return 1;
+    }
+    return 0;
+}
+
+// A forward that runs again makes other bytes. Where it does not with the statistics that the first run found,
+// name those which alone suffice for that, as the first run left them.
+static tl_result tli_name_read(tli_probe *p) {
+    tli_change change = tli_no_change;
+    int32_t i, count = 0;
+    tl_result result;
+    change.again = 1;
+    change.statistic = p->count + 1;    // of none
+    result = tli_run_probe(p, &change, 0);
+    for (i = tli_makes_others(p) ? p->count : 0; i < p->count && !result; i++) {
+        if (!tli_changes_operand(p, &p->shadows[i])) continue;
+        change.statistic = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (result || !tli_makes_others(p)) continue;
+        tli_note_finding(p, TL_FINDING_STATISTICS_READ, &p->shadows[i], 0);
+        count++;
+    }
+    if (!count && !result) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return result;
+}
+
+// A forward that runs again leaves state and statistics alone, and makes the same bytes.
 static tl_result tli_probe_again(tli_probe *p) {
     tli_change change = tli_no_change;
     tl_result result;
@@ -75450,10 +75610,9 @@ static tl_result tli_probe_again(tli_probe *p) {
         while (tli_next_probed(p, &place))
             if (tli_move_variable(&place, p->state_after, p->r->is_still, TLI_VARIABLES_COMPARE))
                 tli_note_variable(p, TL_FINDING_SIDE_EFFECT, place.index);
-    } else if (tli_find_effect(p, 1) >= 0) {
-        tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
     }
-    return TL_OK;
+    if (tli_name_changed(p) || variable >= 0 || !tli_makes_others(p)) return TL_OK;
+    return tli_name_read(p);
 }
 
 // plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
@@ -75513,6 +75672,31 @@ static tl_result tli_probe_forms(tli_probe *p, int untouched) {
     return result;
 }
 
+// Whether an operand is a graph input, which may hold indices; a state holds none.
+static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node;
+    if (s->kind != TL_OPERAND_INPUT) return 0;
+    node = &graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node];
+    return node->is_input && !node->state;
+}
+
+// Whether a call that leaves statistics alone reads them: they show in what it makes, or are changed after all.
+static tl_result tli_try_statistics(tli_probe *p, int32_t shadow, int *shows) {
+    static const tli_fill fills[] = { TLI_FILL_ZEROES, TLI_FILL_ONE };
+    const tli_shadow *s = &p->shadows[shadow];
+    int32_t i;
+    *shows = !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes);
+    for (i = 0; i < 2 && !*shows; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *shows = tli_makes_others(p) || !tli_holds_word(p->work + s->at, s->bytes, tli_fill_word(fills[i])) ||
+                 tli_move_probed(p, p->state_after, TLI_VARIABLES_COMPARE) >= 0;
+    }
+    return TL_OK;
+}
+
 // Inputs that neither forward nor backward reads.
 static tl_result tli_probe_unread_inputs(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
@@ -75520,10 +75704,12 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     int32_t i;
     for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
         const tl_node_input *input = &graph->inputs[p->node->first_input + i];
-        int is_given = graph->nodes[graph->outputs[input->tensor].node].is_input, shows;
+        int is_given = tli_is_given(p, &p->shadows[i]), shows;
+        int changes = tli_changes_operand(p, &p->shadows[i]);
         tl_result result;
-        if (input->needed || p->shadows[i].access != TLI_SHADOW_READ) continue;
-        result = tli_try_fills(p, i, fills, is_given ? 1 : 2, &shows);
+        if (input->needed || (!changes && p->shadows[i].access != TLI_SHADOW_READ)) continue;
+        result = changes ? tli_try_statistics(p, i, &shows)
+                         : tli_try_fills(p, i, fills, is_given ? 1 : 2, &shows);
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_INPUT_UNUSED, &p->shadows[i], 0);
     }
@@ -75537,13 +75723,6 @@ static tl_result tli_probe_forward(tli_probe *p, int untouched) {
 }
 
 // -- rehearsal: backwards --
-
-// Whether an operand is a graph input, which may hold indices.
-static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
-    const tl_graph *graph = p->run->graph;
-    if (s->kind != TL_OPERAND_INPUT) return 0;
-    return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
-}
 
 // What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote,
 // which is zeroes, the last fill shows that it is read.
@@ -75573,11 +75752,12 @@ static tl_result tli_probe_hidden(tli_probe *p) {
     return result;
 }
 
-// Whether the effects of the backward are all known: the gradients of its weights stand in the state.
+// Whether the effects of the backward are all known: the gradients of its weights stand in the state, or the
+// graph has the weights as states.
 static int tli_knows_effects(const tli_probe *p) {
     int32_t i;
     if (p->node->state || tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
-    if (p->node->param_bytes || !p->run->desc.variable_count) return 0;
+    if (p->node->param_bytes || (!p->run->desc.variable_count && !p->run->updates.state_count)) return 0;
     for (i = 0; i < p->count; i++)
         if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
     return 0;
@@ -75801,6 +75981,34 @@ static void tli_put_effects(const tli_probe *p) {
             (void)tli_move_variable(&place, p->state_before, p->r->is_still, TLI_VARIABLES_TAKE);
 }
 
+// Statistics that are operands are now what the plain call left. Whoever wrote others is named.
+static void tli_compare_statistics(tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    tl_finding finding;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        char *found = tli_is_running(p, s) ? tli_find_running(p, s) : NULL;
+        if (!found) continue;
+        tli_copy(found, (tli_changes_operand(p, s) ? p->after : p->before) + s->at, (size_t)s->bytes);
+        tli_copy(found + tli_statistics_before(graph, graph->tensor_count), found, (size_t)s->bytes);
+    }
+    for (i = 0; i < graph->tensor_count; i++) {
+        char *found = p->r->statistics + tli_statistics_before(graph, i) + TLI_PROBE_GUARD;
+        char *kept = found + tli_statistics_before(graph, graph->tensor_count);
+        uint64_t bytes = graph->outputs[i].bytes;
+        if (!tli_is_statistic(graph, i) || tli_same_bytes(found, kept, bytes)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_OPERAND_MISSING;
+        finding.node = p->step->call.node;
+        finding.step = p->step->call.kind;
+        finding.operand = TL_OPERAND_STATISTICS;
+        finding.index = graph->outputs[i].node;
+        tli_add_finding(p->r, &finding);
+        tli_copy(found, kept, (size_t)bytes);
+    }
+}
+
 static void tli_forget_still(const tli_probe *p) {
     uint64_t pieces;
     (void)tli_count_variables(&p->run->desc, &pieces);
@@ -75879,6 +76087,7 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
         result = tli_probe_all(&p, 0);
     }
     if (!result) tli_put_effects(&p);
+    if (!result) tli_compare_statistics(&p);
     tli_close_probe(&p);
     return result;
 }
@@ -76210,18 +76419,9 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
 
 // -- rehearsal: kinds of passes --
 
-// Whether a node reads running statistics, which its first forward in a pass changes.
-static int tli_reads_statistics(const tl_graph *graph, int32_t id) {
-    const tl_node *node = &graph->nodes[id];
-    int32_t i;
-    for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        if (graph->nodes[graph->outputs[graph->inputs[i].tensor].node].state == TL_STATE_STATISTIC) return 1;
-    return 0;
-}
-
 static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
     return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
-           !tli_reads_statistics(sub->graph, step->call.node) && sub->at.call.count == sub->at.call.total;
+           sub->at.call.count == sub->at.call.total;
 }
 
 static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
@@ -76230,6 +76430,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
     tl_result result = tli_start_rehearsed(r, sub);
     if (!result && !r->is_loaded) return TL_OK;     // load was named
     tli_take_shared(r);
+    if (!result) result = tli_take_statistics(r, sub);
     while (!result && !done) {
         result = tl_next_step(sub, &step, &done);
         if (result || done || !step.is_compute) continue;
@@ -76238,6 +76439,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
             r->out->call_count++;
             result = tl_run_step_kernel(sub, &step);
             tli_take_shared(r);
+            if (!result) result = tli_take_statistics(r, sub);
         } else {
             result = tli_probe_call(r, sub, &step);
             if (!result) result = tl_finish_step(sub, &step);
@@ -76637,7 +76839,9 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->is_still = (uint8_t *)tli_alloc_array(r->env, pieces + 1, 1);
     r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
     r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
-    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still) {
+    r->statistics = (char *)tli_alloc_array(r->env, tli_statistics_before(graph, graph->tensor_count) + 1, 2);
+    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still &&
+        r->statistics) {
         (void)tli_move_variables(&r->asked->desc, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -76697,6 +76901,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     tli_release(r.env, r.inputs);
     tli_release(r.env, r.is_written);
     tli_release(r.env, r.is_still);
+    tli_release(r.env, r.statistics);
     tli_release(r.env, r.state);
     if (result) tl_free_rehearsal(r.env, rehearsal);
     return result;

@@ -165,6 +165,7 @@ static void open_bed(bed *b, tl_updates updates, int is_tied, int holds) {
         op->kind = "dense";
         op->forward = dense_forward;
         op->backward = dense_backward;
+        op->needs = layer ? "in" : "in0";   // nobody computes the gradient of the graph's input
         op->user = &b->n;
         op->output_bytes = FLOATS * 4;
         op->inputs = b->reads[b->count];

@@ -167,6 +167,11 @@ static int32_t tli_gradient_end(const tl_node *node) {
     return node->first_output + (node->state ? !tli_is_held(node) : node->output_count);
 }
 
+// Whether a tensor is running statistics, which the first forward of a reader in a pass changes.
+static int tli_is_statistic(const tl_graph *graph, int32_t tensor) {
+    return graph->nodes[graph->outputs[tensor].node].state == TL_STATE_STATISTIC;
+}
+
 // The tensor that holds the gradient of a weight; -1 = none does.
 static int32_t tli_held_gradient(const tl_graph *graph, int32_t tensor) {
     const tl_node *node = &graph->nodes[graph->outputs[tensor].node];

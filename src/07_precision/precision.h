@@ -789,6 +789,7 @@ typedef struct tl_apply_desc {
 //
 // A tensor is converted once for each other format that its readers want, right before the first node that
 // wants it. A result (keep) that is not f32 is converted after all nodes, and the conversion is the result.
+// Running statistics (TL_STATE_STATISTIC) stay f32, because their readers change them.
 // The nodes of the old graph keep their names, order, views, needs (of the converted inputs), batch, layer,
 // unit and scratch, and may run in place as before. What changes:
 //

@@ -198,6 +198,7 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
     const tl_node *node = &run->graph->nodes[run->at.last.node], *member = &graph->nodes[run->at.call.node];
     int32_t at = run->at.call.member, place = node->first_input + run->members.outer[run->at.call.node], i;
     int backward = run->at.call.kind == TL_STEP_BACKWARD;
+    int is_first = run->at.last.kind != TL_STEP_BACKWARD && !run->at.event.recompute;
     for (i = 0; i < member->input_count; i++) {
         const tl_node_input *input = &graph->inputs[member->first_input + i];
         int is_inner = tli_is_inner(run, run->at.last.node, at, input->tensor);
@@ -210,7 +211,7 @@ static void tli_describe_member_inputs(tl_run *run, int gradients) {
         } else if (!backward || input->needed) {
             range = is_inner ? tli_output_block(run, at - 1) : tli_outer_range(run, tensor);
         }
-        tli_member_operand(run, range, tensor, gradients);
+        tli_member_operand(run, range, tensor, gradients || (is_first && tli_is_statistic(run->graph, tensor)));
     }
 }
 

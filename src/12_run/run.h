@@ -965,7 +965,8 @@ TLDEF const tl_graph *tl_find_run_graph(const tl_run *run);
     X(TL_OPERAND_INPUT_GRADIENT,  "input gradient",   "with the number of the input")           \
     X(TL_OPERAND_SAVED,           "saved bytes",      "of the node")                            \
     X(TL_OPERAND_SCRATCH,         "scratch",          "of the call")                            \
-    X(TL_OPERAND_VARIABLE,           "variable",         "with its number in desc.variables")
+    X(TL_OPERAND_VARIABLE,           "variable",         "with its number in desc.variables")    \
+    X(TL_OPERAND_STATISTICS,      "statistics of node", "with the node that has them as its state")
 
 typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_operand_kind;
 
@@ -994,6 +995,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "look at call->recompute, or mark the op once") \
     X(TL_FINDING_NOT_REPEATABLE, "makes other bytes from the same operands", \
       "draw random numbers from call->seed, or register their state and give a random hook, or mark it once") \
+    X(TL_FINDING_STATISTICS_READ, "makes other bytes when it runs again, from %o, which it has changed", \
+      "compute from the batch alone, or mark the op once") \
     X(TL_FINDING_SAVED_CHANGES_OUTPUT, "makes another %o where nothing is saved", \
       "compute outputs without call->saved") \
     X(TL_FINDING_READY_IGNORED, "makes another %o where its outputs are there already", \
@@ -1033,7 +1036,7 @@ typedef struct tl_finding {
     int32_t         node;       // of the desc's graph; -1 = of none (a variable of no node, a backend)
     tl_step_kind    step;       // of the call; of load and of the backend it says nothing
     tl_operand_kind operand;
-    int32_t         index;      // number of the operand, or of the range in variables
+    int32_t         index;      // number of the operand, or of the range in variables; of statistics the node
     tl_variable_kind variable;  // of that range
     uint64_t        byte;       // the first that differs, or what the kind says
     int32_t         is_advice;  // 1 = no error: costs bytes or time, or keeps the rehearsal from looking
@@ -1085,7 +1088,9 @@ typedef struct tl_rehearsal {
 // What is registered (variables) is as it was when the call returns, whatever
 // the kernels did; what is not registered is changed by each call, and seen by none. In a rehearsal scratch and
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
-// looked for where the gradients of the node's weights are registered.
+// looked for where the gradients of the node's weights are registered, or the graph has states with updates.
+// Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
+// kernels find them at an address that stays what it is, so whoever writes those of another node is named.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called

@@ -365,9 +365,7 @@ static struct layer *conv(struct layer *x, int O) {
     return add("conv", conv_forward, conv_backward, x, NULL, O, x->H, x->W, (size_t)O * x->C * 9, O, 0);
 }
 static struct layer *norm(struct layer *x) {
-    struct layer *l = add("batchnorm", batchnorm_forward, batchnorm_backward, x, NULL, x->C, x->H, x->W, x->C, x->C, 2 * x->C);
-    l->mean = floats(x->C); l->var = floats(x->C);
-    return l;
+    return add("batchnorm", batchnorm_forward, batchnorm_backward, x, NULL, x->C, x->H, x->W, x->C, x->C, 2 * x->C);
 }
 static struct layer *relu(struct layer *x) { return add("relu", relu_forward, relu_backward, x, NULL, x->C, x->H, x->W, 0, 0, 0); }
 static struct layer *linear(struct layer *x, int N) {
@@ -403,13 +401,16 @@ static void build(void) {
     add("loss", loss_forward, loss_backward, x, NULL, 1, 1, 1, 0, 0, (size_t)B * 10);
 }
 
-static int32_t node_of[MAX_LAYERS], state_of[MAX_LAYERS][2];     /* in the list of operations; of weights and biases */
+static int32_t node_of[MAX_LAYERS], state_of[MAX_LAYERS][4];     /* in the list of operations; of w, b, mean, var */
 
+static int states(const struct layer *l) { return l->forward == batchnorm_forward ? 4 : l->n_w ? 2 : 0; }
 static tl_result call(const tl_kernel_call *c, void *user) {
     struct layer *l = user;
+    float **place[] = {&l->w, &l->b, &l->mean, &l->var};
     int n = l->n_in;
     for (int i = 0; i < n; i++) { l->in[i]->out = c->inputs[i].host; l->in[i]->dout = c->input_grads[i].host; }
-    if (l->n_w) { l->w = c->inputs[n].host; l->b = c->inputs[n + 1].host; l->dw = c->input_grads[n].host; l->db = c->input_grads[n + 1].host; }
+    for (int k = 0; k < states(l); k++) *place[k] = c->inputs[n + k].host;
+    if (l->n_w) { l->dw = c->input_grads[n].host; l->db = c->input_grads[n + 1].host; }
     l->out = c->outputs[0].host; l->dout = c->output_grads[0].host;
     l->cache = c->saved.range.bytes ? c->saved.host : c->scratch.host;
     again = c->recompute;
@@ -433,30 +434,28 @@ static int32_t add_state(tl_op *ops, int32_t *count, uint64_t *bytes, const floa
     *bytes = 4 * n;
     ops[*count] = (tl_op){.kind = "momentum", .state = TL_STATE_TRAINED, .backward = momentum, .output_bytes = 4 * n,
                           .moments = bytes, .moment_count = 1, .initial = w, .bwd_cost = n};
+    if (!w) ops[*count] = (tl_op){.kind = "running", .state = TL_STATE_STATISTIC, .output_bytes = 4 * n};
     return (*count)++;
 }
 static tl_run *open_run(double budget, tl_run_figures *figures) {
-    static tl_op ops[3 * MAX_LAYERS]; static tl_tensor in[MAX_LAYERS][4]; static uint64_t bytes[MAX_LAYERS][2];
-    static tl_variable changed[MAX_LAYERS + 1], *s = changed;
+    static tl_op ops[3 * MAX_LAYERS]; static tl_tensor in[MAX_LAYERS][6]; static uint64_t bytes[MAX_LAYERS][4];
+    static tl_variable changed = {-1, TL_VARIABLE_RANDOM, &rng, sizeof rng, NULL};
     static tl_backend cpu; static tl_env env;
     tl_cpu_backend_desc memory = {0}; tl_run *run; int32_t count = 0;
-    tl_run_desc desc = {.backend = &cpu, .variables = changed, .random = keep_rng, .figures = figures};
+    tl_run_desc desc = {.backend = &cpu, .variables = &changed, .variable_count = 1, .random = keep_rng, .figures = figures};
     for (int i = 0; i < n_layers; i++) {
         struct layer *l = &layers[i]; int n = l->n_in; tl_op *op;
-        if (l->n_w) for (int k = 0; k < 2; k++)
-            in[i][n + k].node = state_of[i][k] = add_state(ops, &count, &bytes[i][k], k ? l->b : l->w, k ? l->n_b : l->n_w);
+        for (int k = 0; k < states(l); k++)
+            in[i][n + k].node = state_of[i][k] = add_state(ops, &count, &bytes[i][k], k ? k > 1 ? NULL : l->b : l->w, k ? l->n_b : l->n_w);
         for (int k = 0; k < n; k++) in[i][k].node = node_of[l->in[k] - layers];
         node_of[i] = count; op = &ops[count++];
         *op = (tl_op){.name = l->name, .kind = l->kind, .output_bytes = 4 * l->n, .keep = i == n_layers - 1};
         if (!i) continue;
-        op->forward = op->backward = call; op->user = l; op->inputs = in[i]; op->input_count = n + 2 * (l->n_w > 0);
+        op->forward = op->backward = call; op->user = l; op->inputs = in[i]; op->input_count = n + states(l);
         op->needs = strstr("attention gelu", l->kind) ? "in" : i == 1 ? "in0" : strstr("batchnorm layernorm conv linear", l->kind) ? "in0,in1" : l->forward == relu_forward ? "out" : "none";
         op->saved_bytes = op->fwork_bytes = 4 * l->n_cache; op->swork_bytes = TL_SCRATCH_NONE;
         op->fwd_cost = l->n * (l->n_b ? 1 + l->n_w / l->n_b : 1); op->bwd_cost = 2 * op->fwd_cost;
-        if (l->mean) *s++ = (tl_variable){node_of[i], TL_VARIABLE_STATISTICS, l->mean, 4 * (size_t)l->C, NULL};
     }
-    *s++ = (tl_variable){-1, TL_VARIABLE_RANDOM, &rng, sizeof rng, NULL};
-    desc.variable_count = (int32_t)(s - changed);
     if (budget > 1) desc.budget_bytes = (uint64_t)budget; else desc.budget_ratio = budget;
     if (tl_init_cpu_backend(&env, &memory, &cpu) || tl_init_op_run(&env, &desc, ops, count, &run)) { fprintf(stderr, "%s\n", env.error.text); exit(1); }
     for (int i = 0; i < n_layers; i++) { free(layers[i].w); free(layers[i].b); }
@@ -509,14 +508,12 @@ int main(int argc, char **argv) {
         printf("step %d loss %.9g\n", step, train_step(run, images, argc > 3 && !step));
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
-    for (int i = 1; i < n_layers; i++) {
-        for (int k = 0; k < 2 && layers[i].n_w; k++) {
+    for (int i = 1; i < n_layers; i++)
+        for (int k = 0; k < states(&layers[i]); k++) {
             size_t n = k ? layers[i].n_b : layers[i].n_w; float *w = floats(n);
             if (tl_read_tensor(run, (tl_tensor){state_of[i][k], 0}, w, 4 * n)) return 1;
             sum = checksum(sum, w, n); free(w);
         }
-        if (layers[i].mean) sum = checksum(checksum(sum, layers[i].mean, layers[i].C), layers[i].var, layers[i].C);
-    }
     getrusage(RUSAGE_SELF, &usage);
     printf("weights %016llx\n", (unsigned long long)sum);
     fprintf(stderr, "%.0f of %.0f bytes, least %.0f; ", (double)figures.budget_bytes, (double)figures.keep_all_bytes, (double)figures.least_bytes);

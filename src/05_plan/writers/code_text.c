@@ -434,6 +434,18 @@ static int tli_is_table_smaller(const tli_code *c, const tli_code_table *t, cons
 
 // -- the header --
 
+// Whether an operand of the forward of an op is running statistics, in any node of it.
+static int tli_changes_operand_of(const tli_code *c, int32_t op, const tli_code_param *param) {
+    const tl_graph *graph = c->table.graph;
+    int32_t id;
+    for (id = op; id < graph->node_count && param->part == TLI_ROLE_IN; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (c->ops[id] != op || param->number >= node->input_count) continue;
+        if (tli_is_statistic(graph, graph->inputs[node->first_input + param->number].tensor)) return 1;
+    }
+    return 0;
+}
+
 static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int backward) {
     const tli_code_kernel *kernel = &c->kernels[2 * op + backward];
     int32_t i;
@@ -443,7 +455,8 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_role part = c->params[i].part;
         int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward) ||
-                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state);
+                      (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state) ||
+                      (!backward && tli_changes_operand_of(c, op, &c->params[i]));
         tli_send(s, written ? ", void *" : ", const void *");
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);

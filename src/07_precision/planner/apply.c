@@ -118,6 +118,12 @@ static tl_format tli_apply_format(const tli_apply *a, int32_t node) {
     return tl_find_scheme_format(tli_apply_scheme(a, node));
 }
 
+// The format in which a node reads a tensor. Running statistics are changed where they are: a conversion would
+// be changed in their place.
+static tl_format tli_find_read_format(const tli_apply *a, int32_t node, int32_t tensor) {
+    return tli_is_statistic(a->old, tensor) ? TL_FORMAT_F32 : tli_apply_format(a, node);
+}
+
 static int32_t *tli_apply_place(const tli_apply *a, int32_t tensor, tl_format format) {
     return a->tensors + (size_t)tensor * TL_FORMAT_COUNT + (size_t)format;
 }
@@ -169,9 +175,9 @@ static uint64_t tli_find_wants(tli_apply *a) {
     int32_t id, k;
     for (id = 0; id < old->node_count; id++) {
         const tl_node *node = &old->nodes[id];
-        tl_format format = tli_apply_format(a, id);
         for (k = node->first_input; k < node->first_input + node->input_count; k++) {
             int32_t tensor = old->inputs[k].tensor;
+            tl_format format = tli_find_read_format(a, id, tensor);
             a->is_read[tensor] = 1;
             if (tli_apply_format(a, old->outputs[tensor].node) != format)
                 tli_add_want(a, tensor, format, node->has_grad, TLI_WANT_READ);
@@ -347,11 +353,11 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
 // Find the inputs of a node in its format; conversions that do not exist yet are added here, before the node.
 static tl_result tli_find_applied_inputs(tli_apply *a, tli_graph_rules *rules, int32_t id) {
     const tl_node *node = &a->old->nodes[id];
-    tl_format format = tli_apply_format(a, id);
     tl_result result = TL_OK;
     int32_t k;
     for (k = 0; k < node->input_count && !result; k++) {
         int32_t tensor = a->old->inputs[node->first_input + k].tensor;
+        tl_format format = tli_find_read_format(a, id, tensor);
         const int32_t *place = tli_apply_place(a, tensor, format);
         if (*place < 0) result = tli_add_conversion(a, rules, tensor, format);
         if (result) return result;

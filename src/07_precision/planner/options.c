@@ -369,8 +369,10 @@ static void tli_list_readers(tli_precision *p, int listing) {
     int32_t extra = graph->node_count, i, k;
     for (i = 0; i < graph->node_count; i++)
         for (k = 0; k < graph->nodes[i].input_count; k++) {
-            tli_choice_net *net = &p->nets[graph->inputs[graph->nodes[i].first_input + k].tensor];
+            int32_t tensor = graph->inputs[graph->nodes[i].first_input + k].tensor;
+            tli_choice_net *net = &p->nets[tensor];
             int32_t *readers = (int32_t *)net->readers;
+            if (tli_is_statistic(graph, tensor)) continue;  // never converted
             if (listing && net->reader_count && readers[net->reader_count - 1] == i) continue;  // read twice
             if (listing) readers[net->reader_count] = i;
             net->reader_count++;

@@ -21,6 +21,10 @@
 // it has 4096 bytes, so what is written beside an operand destroys nothing else. What is not declared has an
 // address between guards, too: scratch and saved bytes of 0 bytes, and one input, one output and one gradient
 // of each behind those that the node has.
+//
+// Running statistics are changed by a plain call, as the state of the caller is, and found as that left them by
+// one that stands for a forward that runs again. Kernels find them at one address in all calls of the pass, so
+// whoever keeps it and writes there in the call of another node is named.
 
 enum { TLI_PROBE_NOTHING = -1, TLI_PROBE_UNDEFINED = -2, TLI_PROBE_GUARDS = -3 };  // in the place of an operand
 enum { TLI_PROBE_GUARD = 4096, TLI_PROBE_ROOM = 262144 };  // bytes before an operand, and the least behind it;
@@ -39,6 +43,7 @@ typedef struct tli_rehearsing {
                                  // left them; before and after the plain call of a probe
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
+    char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed
@@ -132,7 +137,8 @@ typedef enum tli_guard_side { TLI_GUARD_BOTH, TLI_GUARD_BEFORE, TLI_GUARD_BEHIND
 typedef struct tli_change {
     int32_t  shadow;       // that is filled; TLI_PROBE_NOTHING, or all that is undefined, or the guards
     tli_fill fill;
-    int32_t  again;        // 1 = the node has run before in this pass: the state is that after it
+    int32_t  again;        // 1 = the node has run before in this pass: state and statistics are those after it
+    int32_t  statistic;    // with again: i + 1 = of the statistics those of operand i alone; 0 = all
     int32_t  ready;        // 1 = outputs_ready
     int32_t  inplace;      // 1 = output 0 stands where its input stands
     int32_t  declared;     // i + 1 = operand i has 0 bytes, as `needs` says; TLI_DECLARED_ALL
@@ -268,6 +274,49 @@ static int tli_has_gradient_variable(const tl_run_desc *desc, int32_t node) {
     return 0;
 }
 
+// -- rehearsal: running statistics --
+//
+//     as kernels find them   |guard| of tensor 3 |guard|guard| of tensor 9 |guard|
+//     as the pass has them   |guard| of tensor 3 |guard|guard| of tensor 9 |guard|
+
+// Where a tensor's place begins in an image; the bytes of the image, for tensor_count.
+static uint64_t tli_statistics_before(const tl_graph *graph, int32_t tensor) {
+    uint64_t bytes = 0;
+    int32_t i;
+    for (i = 0; i < tensor; i++)
+        if (tli_is_statistic(graph, i))
+            bytes += ((graph->outputs[i].bytes + 63) & ~(uint64_t)63) + 2 * TLI_PROBE_GUARD;
+    return bytes;
+}
+
+// Where kernels find statistics that are an operand.
+static char *tli_find_running(const tli_probe *p, const tli_shadow *shadow) {
+    const tl_graph *graph = p->run->graph;
+    int32_t tensor = graph->inputs[p->node->first_input + shadow->index].tensor;
+    return p->r->statistics + tli_statistics_before(graph, tensor) + TLI_PROBE_GUARD;
+}
+
+// Fill both images from the pass, where the host sees it.
+static tl_result tli_take_statistics(tli_rehearsing *r, const tl_run *run) {
+    const tl_graph *graph = run->graph;
+    uint64_t all = tli_statistics_before(graph, graph->tensor_count);
+    char *to = r->statistics;
+    tl_result result = TL_OK;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count && run->limits.host_visible && !result; i++) {
+        const tli_buffer *buffer = &run->tensors[i];
+        void *host = NULL;
+        if (!tli_is_statistic(graph, i) || !buffer->device.range.bytes) continue;
+        to = r->statistics + tli_statistics_before(graph, i) + TLI_PROBE_GUARD;
+        result = (run->backend.map)(run->backend.self, buffer->device.range, TL_MAP_READ, &host);
+        if (result) return result;
+        tli_copy(to, host, (size_t)graph->outputs[i].bytes);
+        tli_copy(to + all, host, (size_t)graph->outputs[i].bytes);
+        result = (run->backend.unmap)(run->backend.self, buffer->device.range, TL_MAP_READ, host);
+    }
+    return result;
+}
+
 // -- rehearsal: images --
 
 // Each copy doubles what is filled.
@@ -371,8 +420,15 @@ static void tli_list_input_gradients(tli_probe *p) {
     tli_add_missing(p, TL_OPERAND_INPUT_GRADIENT, i);
 }
 
+// Whether an operand is running statistics.
+static int tli_is_running(const tli_probe *p, const tli_shadow *shadow) {
+    const tl_graph *graph = p->run->graph;
+    if (shadow->kind != TL_OPERAND_INPUT || shadow->missing) return 0;
+    return tli_is_statistic(graph, graph->inputs[p->node->first_input + shadow->index].tensor);
+}
+
 // List the operands of a call. Of a backward those that `needs` does not name have their true bytes. An update
-// changes what it finds in its outputs.
+// changes what it finds in its outputs, the first forward of a node the statistics that it finds.
 static void tli_list_shadows(tli_probe *p) {
     const tl_graph *graph = p->run->graph;
     const tl_node *node = p->node;
@@ -382,7 +438,9 @@ static void tli_list_shadows(tli_probe *p) {
     for (i = 0; i < node->input_count; i++) {
         const tl_node_input *input = &graph->inputs[node->first_input + i];
         int hidden = backward && !input->needed;
-        tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN : TLI_SHADOW_READ,
+        int changes = !backward && !call->recompute && tli_is_statistic(graph, input->tensor);
+        tli_add_shadow(p, TL_OPERAND_INPUT, i, hidden ? TLI_SHADOW_HIDDEN
+                       : changes ? TLI_SHADOW_ADD : TLI_SHADOW_READ,
                        hidden ? graph->outputs[input->tensor].bytes : call->inputs[i].range.bytes);
     }
     tli_add_missing(p, TL_OPERAND_INPUT, i);
@@ -491,7 +549,9 @@ static void tli_close_probe(tli_probe *p) {
 
 // -- rehearsal: one call --
 
-static const tli_change tli_no_change = { TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, TLI_GUARD_BOTH, 0 };
+static const tli_change tli_no_change = {
+    TLI_PROBE_NOTHING, TLI_FILL_NOT, 0, 0, 0, 0, 0, 0, TLI_GUARD_BOTH, 0
+};
 
 static tli_change tli_change_of(int32_t shadow, tli_fill fill) {
     tli_change change = tli_no_change;
@@ -521,6 +581,11 @@ static void tli_fill_gradients(const tli_probe *p) {
     }
 }
 
+// Whether the call may change running statistics that an operand is.
+static int tli_changes_operand(const tli_probe *p, const tli_shadow *shadow) {
+    return shadow->access == TLI_SHADOW_ADD && tli_is_running(p, shadow);
+}
+
 // Write the contents that a changed call finds.
 static void tli_apply_change(tli_probe *p, const tli_change *change) {
     int32_t i;
@@ -534,6 +599,9 @@ static void tli_apply_change(tli_probe *p, const tli_change *change) {
         if (tli_is_hidden(p, change, i)) tli_fill_shadow(p, &p->shadows[i], TLI_FILL_ONE);
     for (i = 0; i < p->count && change->ready; i++)      // the outputs are there
         if (p->shadows[i].kind == TL_OPERAND_OUTPUT)
+            tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
+    for (i = 0; i < p->count && change->again; i++)
+        if (tli_changes_operand(p, &p->shadows[i]) && (!change->statistic || change->statistic == i + 1))
             tli_copy(p->work + p->shadows[i].at, p->after + p->shadows[i].at, (size_t)p->shadows[i].bytes);
     if (change->again || !p->is_current)
         (void)tli_move_probed(p, change->again ? p->state_after : p->state_before, TLI_VARIABLES_PUT);
@@ -566,7 +634,7 @@ static void tli_describe_probe(tli_probe *p, const tli_change *change) {
         tli_zero(&at[i], sizeof at[i]);
         at[i].format = tli_format_of(given, shadow);
         if (shadow->access == TLI_SHADOW_NONE && !tli_is_lent(p, shadow)) continue;
-        at[i].host = p->work + shadow->at;
+        at[i].host = tli_is_running(p, shadow) ? tli_find_running(p, shadow) : p->work + shadow->at;
         if (tli_is_hidden(p, change, i)) continue;
         at[i].range.block = 1;
         at[i].range.offset = shadow->at;
@@ -695,6 +763,18 @@ static void tli_check_writes(tli_probe *p, const tli_change *change) {
     }
 }
 
+// Copy the statistics that are operands, with their guards, to where kernels find them, or back.
+static void tli_lend_statistics(const tli_probe *p, int back) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        char *work = p->work + shadow->at - TLI_PROBE_GUARD, *lent;
+        if (!tli_is_running(p, shadow)) continue;
+        lent = tli_find_running(p, shadow) - TLI_PROBE_GUARD;
+        tli_copy(back ? work : lent, back ? lent : work, (size_t)(shadow->bytes + 2 * TLI_PROBE_GUARD));
+    }
+}
+
 // Call the kernel as p->call says.
 static tl_result tli_call_probed(tli_probe *p) {
     const tl_kernel *kernel = p->step->kernel;
@@ -703,7 +783,9 @@ static tl_result tli_call_probed(tli_probe *p) {
     p->r->out->calling_node = p->call.node;
     p->r->out->calling_kind = p->call.kind;
     p->r->out->call_count++;
+    tli_lend_statistics(p, 0);
     result = (backward ? kernel->backward : kernel->forward)(&p->call, kernel->user);
+    tli_lend_statistics(p, 1);
     return result ? tli_fail_rehearsed_kernel(p->r, &p->call, result) : TL_OK;
 }
 
@@ -838,7 +920,52 @@ static tl_result tli_probe_undefined(tli_probe *p, int *untouched) {
 
 // -- rehearsal: forwards --
 
-// A forward that runs again leaves the state alone, and makes the same bytes.
+// Name the statistics that a forward changes when it runs again. Returns whether there are such.
+static int tli_name_changed(tli_probe *p) {
+    int32_t i, count = 0;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (!tli_changes_operand(p, s)) continue;
+        if (tli_same_bytes(p->work + s->at, p->after + s->at, s->bytes)) continue;
+        tli_note_finding(p, TL_FINDING_SIDE_EFFECT, s, 0);
+        count++;
+    }
+    return count > 0;
+}
+
+// Whether outputs or saved bytes differ from those of the plain call.
+static int tli_makes_others(const tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        if (s->access != TLI_SHADOW_WRITE) continue;
+        if (!tli_same_bytes(p->work + s->at, p->after + s->at, s->bytes)) return 1;
+    }
+    return 0;
+}
+
+// A forward that runs again makes other bytes. Where it does not with the statistics that the first run found,
+// name those which alone suffice for that, as the first run left them.
+static tl_result tli_name_read(tli_probe *p) {
+    tli_change change = tli_no_change;
+    int32_t i, count = 0;
+    tl_result result;
+    change.again = 1;
+    change.statistic = p->count + 1;    // of none
+    result = tli_run_probe(p, &change, 0);
+    for (i = tli_makes_others(p) ? p->count : 0; i < p->count && !result; i++) {
+        if (!tli_changes_operand(p, &p->shadows[i])) continue;
+        change.statistic = i + 1;
+        result = tli_run_probe(p, &change, 0);
+        if (result || !tli_makes_others(p)) continue;
+        tli_note_finding(p, TL_FINDING_STATISTICS_READ, &p->shadows[i], 0);
+        count++;
+    }
+    if (!count && !result) tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
+    return result;
+}
+
+// A forward that runs again leaves state and statistics alone, and makes the same bytes.
 static tl_result tli_probe_again(tli_probe *p) {
     tli_change change = tli_no_change;
     tl_result result;
@@ -853,10 +980,9 @@ static tl_result tli_probe_again(tli_probe *p) {
         while (tli_next_probed(p, &place))
             if (tli_move_variable(&place, p->state_after, p->r->is_still, TLI_VARIABLES_COMPARE))
                 tli_note_variable(p, TL_FINDING_SIDE_EFFECT, place.index);
-    } else if (tli_find_effect(p, 1) >= 0) {
-        tli_note_finding(p, TL_FINDING_NOT_REPEATABLE, NULL, 0);
     }
-    return TL_OK;
+    if (tli_name_changed(p) || variable >= 0 || !tli_makes_others(p)) return TL_OK;
+    return tli_name_read(p);
 }
 
 // plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
@@ -916,6 +1042,31 @@ static tl_result tli_probe_forms(tli_probe *p, int untouched) {
     return result;
 }
 
+// Whether an operand is a graph input, which may hold indices; a state holds none.
+static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *node;
+    if (s->kind != TL_OPERAND_INPUT) return 0;
+    node = &graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node];
+    return node->is_input && !node->state;
+}
+
+// Whether a call that leaves statistics alone reads them: they show in what it makes, or are changed after all.
+static tl_result tli_try_statistics(tli_probe *p, int32_t shadow, int *shows) {
+    static const tli_fill fills[] = { TLI_FILL_ZEROES, TLI_FILL_ONE };
+    const tli_shadow *s = &p->shadows[shadow];
+    int32_t i;
+    *shows = !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes);
+    for (i = 0; i < 2 && !*shows; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *shows = tli_makes_others(p) || !tli_holds_word(p->work + s->at, s->bytes, tli_fill_word(fills[i])) ||
+                 tli_move_probed(p, p->state_after, TLI_VARIABLES_COMPARE) >= 0;
+    }
+    return TL_OK;
+}
+
 // Inputs that neither forward nor backward reads.
 static tl_result tli_probe_unread_inputs(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
@@ -923,10 +1074,12 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     int32_t i;
     for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
         const tl_node_input *input = &graph->inputs[p->node->first_input + i];
-        int is_given = graph->nodes[graph->outputs[input->tensor].node].is_input, shows;
+        int is_given = tli_is_given(p, &p->shadows[i]), shows;
+        int changes = tli_changes_operand(p, &p->shadows[i]);
         tl_result result;
-        if (input->needed || p->shadows[i].access != TLI_SHADOW_READ) continue;
-        result = tli_try_fills(p, i, fills, is_given ? 1 : 2, &shows);
+        if (input->needed || (!changes && p->shadows[i].access != TLI_SHADOW_READ)) continue;
+        result = changes ? tli_try_statistics(p, i, &shows)
+                         : tli_try_fills(p, i, fills, is_given ? 1 : 2, &shows);
         if (result) return result;
         if (!shows) tli_note_finding(p, TL_FINDING_INPUT_UNUSED, &p->shadows[i], 0);
     }
@@ -940,13 +1093,6 @@ static tl_result tli_probe_forward(tli_probe *p, int untouched) {
 }
 
 // -- rehearsal: backwards --
-
-// Whether an operand is a graph input, which may hold indices.
-static int tli_is_given(const tli_probe *p, const tli_shadow *s) {
-    const tl_graph *graph = p->run->graph;
-    if (s->kind != TL_OPERAND_INPUT) return 0;
-    return graph->nodes[graph->outputs[graph->inputs[p->node->first_input + s->index].tensor].node].is_input;
-}
 
 // What `needs` does not name is not read: neither its contents, nor that it is there. Of what nobody wrote,
 // which is zeroes, the last fill shows that it is read.
@@ -976,11 +1122,12 @@ static tl_result tli_probe_hidden(tli_probe *p) {
     return result;
 }
 
-// Whether the effects of the backward are all known: the gradients of its weights stand in the state.
+// Whether the effects of the backward are all known: the gradients of its weights stand in the state, or the
+// graph has the weights as states.
 static int tli_knows_effects(const tli_probe *p) {
     int32_t i;
     if (p->node->state || tli_has_gradient_variable(&p->run->desc, p->step->call.node)) return 1;
-    if (p->node->param_bytes || !p->run->desc.variable_count) return 0;
+    if (p->node->param_bytes || (!p->run->desc.variable_count && !p->run->updates.state_count)) return 0;
     for (i = 0; i < p->count; i++)
         if (p->shadows[i].access == TLI_SHADOW_ADD) return 1;
     return 0;
@@ -1204,6 +1351,34 @@ static void tli_put_effects(const tli_probe *p) {
             (void)tli_move_variable(&place, p->state_before, p->r->is_still, TLI_VARIABLES_TAKE);
 }
 
+// Statistics that are operands are now what the plain call left. Whoever wrote others is named.
+static void tli_compare_statistics(tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    tl_finding finding;
+    int32_t i;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        char *found = tli_is_running(p, s) ? tli_find_running(p, s) : NULL;
+        if (!found) continue;
+        tli_copy(found, (tli_changes_operand(p, s) ? p->after : p->before) + s->at, (size_t)s->bytes);
+        tli_copy(found + tli_statistics_before(graph, graph->tensor_count), found, (size_t)s->bytes);
+    }
+    for (i = 0; i < graph->tensor_count; i++) {
+        char *found = p->r->statistics + tli_statistics_before(graph, i) + TLI_PROBE_GUARD;
+        char *kept = found + tli_statistics_before(graph, graph->tensor_count);
+        uint64_t bytes = graph->outputs[i].bytes;
+        if (!tli_is_statistic(graph, i) || tli_same_bytes(found, kept, bytes)) continue;
+        tli_zero(&finding, sizeof finding);
+        finding.kind = TL_FINDING_OPERAND_MISSING;
+        finding.node = p->step->call.node;
+        finding.step = p->step->call.kind;
+        finding.operand = TL_OPERAND_STATISTICS;
+        finding.index = graph->outputs[i].node;
+        tli_add_finding(p->r, &finding);
+        tli_copy(found, kept, (size_t)bytes);
+    }
+}
+
 static void tli_forget_still(const tli_probe *p) {
     uint64_t pieces;
     (void)tli_count_variables(&p->run->desc, &pieces);
@@ -1282,6 +1457,7 @@ static tl_result tli_probe_call(tli_rehearsing *r, tl_run *run, const tl_run_ste
         result = tli_probe_all(&p, 0);
     }
     if (!result) tli_put_effects(&p);
+    if (!result) tli_compare_statistics(&p);
     tli_close_probe(&p);
     return result;
 }

@@ -323,18 +323,9 @@ static tl_result tli_note_end(tli_rehearsing *r, tl_run *sub, int compares) {
 
 // -- rehearsal: kinds of passes --
 
-// Whether a node reads running statistics, which its first forward in a pass changes.
-static int tli_reads_statistics(const tl_graph *graph, int32_t id) {
-    const tl_node *node = &graph->nodes[id];
-    int32_t i;
-    for (i = node->first_input; i < node->first_input + node->input_count; i++)
-        if (graph->nodes[graph->outputs[graph->inputs[i].tensor].node].state == TL_STATE_STATISTIC) return 1;
-    return 0;
-}
-
 static int tli_can_probe(const tl_run *sub, const tl_run_step *step) {
     return sub->limits.host_visible && !sub->graph->nodes[step->call.node].dynamic &&
-           !tli_reads_statistics(sub->graph, step->call.node) && sub->at.call.count == sub->at.call.total;
+           sub->at.call.count == sub->at.call.total;
 }
 
 static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
@@ -343,6 +334,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
     tl_result result = tli_start_rehearsed(r, sub);
     if (!result && !r->is_loaded) return TL_OK;     // load was named
     tli_take_shared(r);
+    if (!result) result = tli_take_statistics(r, sub);
     while (!result && !done) {
         result = tl_next_step(sub, &step, &done);
         if (result || done || !step.is_compute) continue;
@@ -351,6 +343,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
             r->out->call_count++;
             result = tl_run_step_kernel(sub, &step);
             tli_take_shared(r);
+            if (!result) result = tli_take_statistics(r, sub);
         } else {
             result = tli_probe_call(r, sub, &step);
             if (!result) result = tl_finish_step(sub, &step);
@@ -750,7 +743,9 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->is_still = (uint8_t *)tli_alloc_array(r->env, pieces + 1, 1);
     r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
     r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
-    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still) {
+    r->statistics = (char *)tli_alloc_array(r->env, tli_statistics_before(graph, graph->tensor_count) + 1, 2);
+    if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still &&
+        r->statistics) {
         (void)tli_move_variables(&r->asked->desc, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -810,6 +805,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     tli_release(r.env, r.inputs);
     tli_release(r.env, r.is_written);
     tli_release(r.env, r.is_still);
+    tli_release(r.env, r.statistics);
     tli_release(r.env, r.state);
     if (result) tl_free_rehearsal(r.env, rehearsal);
     return result;

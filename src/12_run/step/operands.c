@@ -184,9 +184,9 @@ static void tli_describe_forward(tl_run *run) {
     tli_zero(&none, sizeof none);
     for (i = 0; i < node->input_count; i++) {
         int32_t tensor = graph->inputs[node->first_input + i].tensor;
-        int changes = graph->nodes[graph->outputs[tensor].node].state == TL_STATE_STATISTIC;
+        int changes = tli_is_statistic(graph, tensor) && !run->at.event.recompute;
         if (inplace && i == node->inplace) tensor = node->first_output;
-        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), changes && !run->at.event.recompute);
+        tli_call_tensor(run, tensor, tli_tensor_range(run, tensor, &room), changes);
     }
     for (i = 0; i < node->output_count; i++) {
         const tl_range *own = tli_tensor_range(run, node->first_output + i, &room);
