@@ -8,8 +8,8 @@
 //     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
 //                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
 
-// The node that a state is. bytes: [2 + moments] room for those of its outputs.
-static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
+// The node that a state is. bytes, formats: [2 + moments] room for those of its outputs.
+static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes, uint8_t *formats) {
     tl_node_desc node;
     tli_zero(&node, sizeof node);
     bytes[0] = desc->bytes;
@@ -22,6 +22,9 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.output_count = 1 + desc->moment_count;
     if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
+    if (desc->weight_format || desc->moment_formats) node.formats = formats;
+    formats[0] = (uint8_t)desc->weight_format;
+    if (desc->moment_formats) tli_copy(formats + 1, desc->moment_formats, (size_t)desc->moment_count);
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
     node.fixed = 1;
@@ -36,10 +39,13 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
-    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes);
+    if (!tli_is_below((int64_t)desc->weight_format, TL_TENSOR_FORMAT_COUNT))
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(FORMAT_THERE_IS_NO_SUCH));
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes + 1);
     if (!bytes)
         return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
-    node = tli_describe_state(desc, bytes);
+    node = tli_describe_state(desc, bytes, (uint8_t *)(bytes + 2 + desc->moment_count));
     result = tli_add_node(rules, graph, &node);
     tli_release(rules->env, bytes);
     return result;
@@ -75,6 +81,7 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
             outputs[count++] = from->outputs[from->nodes[id].first_output + i];
         if (node->state != TL_STATE_TRAINED) continue;
         outputs[count] = outputs[node->first_output];
+        outputs[count].format = TL_TENSOR_FORMAT_NONE;
         outputs[count++].output = node->output_count++;
         node->state = TL_STATE_HELD;
     }
@@ -92,7 +99,8 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
 static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_node_input *inputs,
                                tl_node_output *outputs, int32_t tensor_count, tl_view *views) {
     tl_graph old = *graph;
-    old.text_capacity = 0;      // the text stays
+    old.text_capacity = 0;      // the text stays,
+    old.attributes = NULL;      // and so do the attributes
     graph->nodes = nodes;     graph->node_capacity = graph->node_count;
     graph->inputs = inputs;   graph->input_capacity = graph->input_count;
     graph->outputs = outputs; graph->tensor_count = graph->tensor_capacity = tensor_count;
@@ -108,6 +116,7 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tl_node_input *inputs;
     tl_node_output *outputs;
     tl_view *views;
+    tl_attributes *attributes = (tl_attributes *)graph->attributes;
     tl_result result;
     TL_ASSERT(graph);
     result = tl_check_graph(env, graph);
@@ -122,11 +131,15 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more,
                                                 sizeof *outputs);
     views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
-    if (nodes && inputs && outputs && views) {
+    if (graph->attributes && !graph->tensor_capacity)   // they belong to the graph where its outputs do
+        attributes = tli_copy_attributes(env, graph->attributes);
+    if (nodes && inputs && outputs && views && !attributes == !graph->attributes) {
         tli_fill_held(graph, nodes, inputs, outputs, views);
         tli_replace_arrays(env, graph, nodes, inputs, outputs, graph->tensor_count + more, views);
+        graph->attributes = attributes;
         return TL_OK;
     }
+    if (!graph->tensor_capacity) tli_release_attributes(env, attributes);
     tli_release(env, nodes);
     tli_release(env, inputs);
     tli_release(env, outputs);
@@ -156,6 +169,7 @@ typedef struct tli_owner {
     int32_t    *weights;       // [nodes of from] the state made of its weights; -1 = none
     int32_t    *first_reader;  // [nodes of from] of a state; -1 = none
     tl_tensor  *inputs;        // of the node at hand
+    tl_relation *relations;    // the same of its rows
 } tli_owner;
 
 static tl_result tli_fail_owner(const tli_owner *o) {
@@ -226,6 +240,11 @@ static tl_result tli_own_node(tli_owner *o, int32_t id) {
     desc.input_count += has_weights;
     desc.output_bytes = bytes;
     desc.param_bytes = has_weights ? 0 : node->param_bytes;
+    if (desc.rows && has_weights) {
+        for (k = 0; k < node->input_count; k++) o->relations[k] = desc.relations[k];
+        tli_zero(&o->relations[k], sizeof o->relations[k]);     // TL_RELATION_WHOLE
+        desc.relations = o->relations;
+    }
     if (!result) result = tl_add_node(o->env, o->to, &desc, &o->new_ids[id]);
     if (!result) tli_copy_needs(from, id, o->to);
     if (!result && has_weights)    // a backward reads the weights where it makes the gradient of its inputs
@@ -343,11 +362,15 @@ TLI_IMPL tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc
     o.weights = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.weights);
     o.first_reader = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.first_reader);
     o.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)desc->graph->input_count + 1, sizeof *o.inputs);
-    result = o.new_ids && o.weights && o.first_reader && o.inputs ? tli_own_graph(&o) : tli_fail_owner(&o);
+    o.relations = (tl_relation *)tli_alloc_array(env, (uint64_t)desc->graph->input_count + 1,
+                                                 sizeof *o.relations);
+    result = o.new_ids && o.weights && o.first_reader && o.inputs && o.relations ? tli_own_graph(&o)
+                                                                                 : tli_fail_owner(&o);
     tli_release(env, o.new_ids);
     tli_release(env, o.weights);
     tli_release(env, o.first_reader);
     tli_release(env, o.inputs);
+    tli_release(env, o.relations);
     if (result) tl_free_graph(env, graph);
     return result;
 }

@@ -95,6 +95,7 @@ static int tli_arena_round(tli_arena_plan *a) {
     a->graph = *graph;
     a->graph.nodes = a->nodes;
     a->graph.outputs = a->outputs;
+    a->graph.attributes = NULL;     // bytes are no longer as many for each row
     return 1;
 }
 
