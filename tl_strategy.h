@@ -7395,8 +7395,7 @@ static size_t tli_finish(tli_writer *w) {
     X(ATTRIBUTES_MISSING_OR_NEGATIVE_COUNT, "attributes: missing, or a negative count", "") \
     X(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES, \
       "attributes: must be in the order of nodes, with one relation for each input", "") \
-    X(ATTRIBUTES_WERE_LEFT_OUT, \
-      "rows, formats, stored: TL_NO_PLANNERS and TL_NO_TEXT together left them out", "node, line") \
+    X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
     X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line")
 
@@ -11312,6 +11311,7 @@ static int tli_divide_attributes(tl_env *env, const tl_attributes *from, const t
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // Mix what the attributes of a graph say into a hash, which stays what it is where there are none.
 static uint64_t tli_mix_attributes(uint64_t hash, const tl_graph *graph) {
     const tl_attributes *a = graph->attributes;
@@ -11336,6 +11336,7 @@ static uint64_t tli_mix_attributes(uint64_t hash, const tl_graph *graph) {
     }
     return hash;
 }
+#endif
 
 #ifndef TL_NO_TEXT
 // -- attributes: text --
@@ -12286,16 +12287,17 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
     size_t text_bytes;
     tli_rule rule;
     tl_graph before;
-    tl_result result;
+    tl_result result = TL_ERROR_INVALID_ARG;
     tli_put(&w, "n"); tli_put_i64(&w, graph->node_count);
     tli_finish(&w);
-#if !TLI_ATTRIBUTES
-    if (desc->rows || desc->stored_count || desc->formats)
-        return tli_fail_item(rules, TL_ERROR_UNSUPPORTED, "node", graph->node_count, name,
-                             TLI_RULE(ATTRIBUTES_WERE_LEFT_OUT));
-#endif
     rule = tli_check_desc(desc, name, op, unit);
-    if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", graph->node_count, name, rule);
+#if !TLI_ATTRIBUTES
+    if (desc->rows || desc->stored_count || desc->formats) {
+        result = TL_ERROR_UNSUPPORTED;
+        rule = TLI_RULE(ATTRIBUTES_WERE_LEFT_OUT);
+    }
+#endif
+    if (rule) return tli_fail_item(rules, result, "node", graph->node_count, name, rule);
     text_bytes = tli_text_length(name) + tli_text_length(op) + tli_text_length(unit) + 3;
 #if TLI_ATTRIBUTES
     result = tli_reserve_node(rules, graph, desc, text_bytes);
@@ -13110,8 +13112,10 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     if (desc->weight_format || desc->moment_formats) node.formats = formats;
+#if TLI_ATTRIBUTES
     formats[0] = (uint8_t)desc->weight_format;
     if (desc->moment_formats) tli_copy(formats + 1, desc->moment_formats, (size_t)desc->moment_count);
+#endif
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
     node.fixed = 1;
@@ -13126,9 +13130,11 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
+#if TLI_ATTRIBUTES
     if (!tli_is_below((int64_t)desc->weight_format, TL_TENSOR_FORMAT_COUNT))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(FORMAT_THERE_IS_NO_SUCH));
+#endif
     bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes + 1);
     if (!bytes)
         return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));

@@ -519,8 +519,7 @@
     X(ATTRIBUTES_MISSING_OR_NEGATIVE_COUNT, "attributes: missing, or a negative count", "") \
     X(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES, \
       "attributes: must be in the order of nodes, with one relation for each input", "") \
-    X(ATTRIBUTES_WERE_LEFT_OUT, \
-      "rows, formats, stored: TL_NO_PLANNERS and TL_NO_TEXT together left them out", "node, line") \
+    X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
     X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line")
 

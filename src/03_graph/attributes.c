@@ -417,6 +417,7 @@ static int tli_divide_attributes(tl_env *env, const tl_attributes *from, const t
 }
 #endif
 
+#ifndef TL_ONLY_TABLES
 // Mix what the attributes of a graph say into a hash, which stays what it is where there are none.
 static uint64_t tli_mix_attributes(uint64_t hash, const tl_graph *graph) {
     const tl_attributes *a = graph->attributes;
@@ -441,6 +442,7 @@ static uint64_t tli_mix_attributes(uint64_t hash, const tl_graph *graph) {
     }
     return hash;
 }
+#endif
 
 #ifndef TL_NO_TEXT
 // -- attributes: text --

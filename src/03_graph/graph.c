@@ -822,16 +822,17 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
     size_t text_bytes;
     tli_rule rule;
     tl_graph before;
-    tl_result result;
+    tl_result result = TL_ERROR_INVALID_ARG;
     tli_put(&w, "n"); tli_put_i64(&w, graph->node_count);
     tli_finish(&w);
-#if !TLI_ATTRIBUTES
-    if (desc->rows || desc->stored_count || desc->formats)
-        return tli_fail_item(rules, TL_ERROR_UNSUPPORTED, "node", graph->node_count, name,
-                             TLI_RULE(ATTRIBUTES_WERE_LEFT_OUT));
-#endif
     rule = tli_check_desc(desc, name, op, unit);
-    if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", graph->node_count, name, rule);
+#if !TLI_ATTRIBUTES
+    if (desc->rows || desc->stored_count || desc->formats) {
+        result = TL_ERROR_UNSUPPORTED;
+        rule = TLI_RULE(ATTRIBUTES_WERE_LEFT_OUT);
+    }
+#endif
+    if (rule) return tli_fail_item(rules, result, "node", graph->node_count, name, rule);
     text_bytes = tli_text_length(name) + tli_text_length(op) + tli_text_length(unit) + 3;
 #if TLI_ATTRIBUTES
     result = tli_reserve_node(rules, graph, desc, text_bytes);

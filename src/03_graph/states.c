@@ -23,8 +23,10 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
     if (desc->weight_format || desc->moment_formats) node.formats = formats;
+#if TLI_ATTRIBUTES
     formats[0] = (uint8_t)desc->weight_format;
     if (desc->moment_formats) tli_copy(formats + 1, desc->moment_formats, (size_t)desc->moment_count);
+#endif
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
     node.fixed = 1;
@@ -39,9 +41,11 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
+#if TLI_ATTRIBUTES
     if (!tli_is_below((int64_t)desc->weight_format, TL_TENSOR_FORMAT_COUNT))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(FORMAT_THERE_IS_NO_SUCH));
+#endif
     bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes + 1);
     if (!bytes)
         return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));

@@ -59,18 +59,18 @@ static const tl_node_input small_inputs[11] = {
 };
 
 static const tl_node_output small_outputs[12] = {
-    { 0, 0, 64, 0 },
-    { 1, 0, 96, 0 },
-    { 2, 0, 96, 1 },
-    { 3, 0, 96, 0 },
-    { 4, 0, 96, 1 },
-    { 5, 0, 96, 0 },
-    { 6, 0, 32, 0 },
-    { 6, 1, 64, 0 },
-    { 7, 0, 64, 0 },
-    { 8, 0, 32, 0 },
-    { 9, 0, 32, 0 },
-    { 10, 0, 4, 0 },
+    { 0, 0, 64, 0, 0 },
+    { 1, 0, 96, 0, 0 },
+    { 2, 0, 96, 1, 0 },
+    { 3, 0, 96, 0, 0 },
+    { 4, 0, 96, 1, 0 },
+    { 5, 0, 96, 0, 0 },
+    { 6, 0, 32, 0, 0 },
+    { 6, 1, 64, 0, 0 },
+    { 7, 0, 64, 0, 0 },
+    { 8, 0, 32, 0, 0 },
+    { 9, 0, 32, 0, 0 },
+    { 10, 0, 4, 0, 0 },
 };
 
 static const char small_text[127] = {
@@ -109,7 +109,8 @@ static const tl_graph small_graph = {
     NULL, 0,
     small_text, 127,
     4,  // batch
-    0, 0, 0, 0, 0  // no room to grow
+    0, 0, 0, 0, 0,  // no room to grow
+    NULL
 };
 
 static const tl_step small_steps[20] = {
