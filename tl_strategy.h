@@ -11053,7 +11053,7 @@ static tli_rule tli_check_stored(const tl_graph *graph, int32_t id) {
     if (count && graph->nodes[id].is_input) return TLI_RULE(STORED_INPUT_HAS_NONE);
     for (k = 0; k < count; k++) {
         if (!stored[k].bytes) return TLI_RULE(STORED_MUST_HAVE_BYTES);
-        if (stored[k].format == TL_TENSOR_FORMAT_NONE || !tli_is_below(stored[k].format, TL_TENSOR_FORMAT_COUNT))
+        if (!stored[k].format || !tli_is_below(stored[k].format, TL_TENSOR_FORMAT_COUNT))
             return TLI_RULE(STORED_MUST_HAVE_A_FORMAT);
     }
     return TLI_NO_RULE;
@@ -11178,7 +11178,8 @@ static tl_attributes *tli_copy_attributes(tl_env *env, const tl_attributes *from
     if (from->row_count)
         tli_copy((tl_node_rows *)a->rows, from->rows, (size_t)from->row_count * sizeof *a->rows);
     if (from->relation_count)
-        tli_copy((tl_relation *)a->relations, from->relations, (size_t)from->relation_count * sizeof *a->relations);
+        tli_copy((tl_relation *)a->relations, from->relations,
+                 (size_t)from->relation_count * sizeof *a->relations);
     if (from->stored_count)
         tli_copy((tl_stored *)a->stored, from->stored, (size_t)from->stored_count * sizeof *a->stored);
     a->row_count = from->row_count;
@@ -11880,7 +11881,8 @@ static tl_result tli_check_together(const tli_graph_rules *rules, const tl_graph
     if (!result && *found < 0) {
         int32_t stream;
         if (!tli_find_shared_stream(rules->env, graph, &stream))
-            return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_TO_FIND_READERS));
+            return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                            TLI_RULE(NO_MEMORY_TO_FIND_READERS));
         *found = stream;
         *rule = TLI_RULE(STREAM_MUST_HAVE_ONE_READER);
     }
@@ -12144,10 +12146,11 @@ static tl_result tli_reserve_node(const tli_graph_rules *rules, tl_graph *graph,
                                   size_t text_bytes) {
     tl_attributes *copy;
     int ok = tli_reserve_attributes(rules->env, graph, desc, &copy);
-    tl_result result = TL_OK;
+    tl_result result;
     if (!ok)
-        result = tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
-    if (!result)
+        result = tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                          TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    else
         result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count, text_bytes);
     if (copy && graph->tensor_capacity) graph->attributes = copy;    // with the outputs, even where that failed
     else tli_release_attributes(rules->env, copy);
@@ -15097,7 +15100,8 @@ static void tli_fuse_rows(const tli_fusion *f, int32_t last, tl_node_desc *desc)
     for (at = 0; at < f->counts[last] && desc->rows; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_rows *r = tli_find_rows(graph, id);
-        if (!r || r->rows != desc->rows || r->axis != desc->row_axis || (at > 0 && !tli_passes_rows(f, id, r))) {
+        if (!r || r->rows != desc->rows || r->axis != desc->row_axis ||
+            (at > 0 && !tli_passes_rows(f, id, r))) {
             tli_omit_rows(desc);
             return;
         }
@@ -48374,7 +48378,8 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     if (result) return result;
     tli_copy_needs(old, id, graph);
     for (k = 0; k < node->output_count; k++) {
-        tl_node_output *output = (tl_node_output *)&graph->outputs[graph->tensor_count - node->output_count + k];
+        int32_t tensor = graph->tensor_count - node->output_count + k;
+        tl_node_output *output = (tl_node_output *)&graph->outputs[tensor];
         output->format = tli_apply_declared(output->format, format);
     }
     return tli_note_applied(a, rules, id, node->first_output, scheme, format);

@@ -862,6 +862,71 @@ static void codecs_take_no_other_format(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// -- runs --
+
+static tl_result nothing(const tl_kernel_call *call, void *user) {
+    (void)call; (void)user;
+    return TL_OK;
+}
+
+// Without formats of its own a run takes elements for those of its precision.
+static tl_result run_of(tl_env *env, const tl_graph *graph, tl_precision precision, tl_codec codec, const uint8_t *formats) {
+    static const tl_kernel kernels[] = { { "conv", nothing, nothing, NULL } };
+    static tl_cpu_backend_desc cpu;     // zero
+    tl_strategy strategy = tl_with_precision(tl_strategy_new(), precision);
+    tl_run_desc desc;
+    tl_backend backend;
+    tl_run *run;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    assert_int_equal(tl_init_cpu_backend(env, &cpu, &backend), TL_OK);
+    desc.graph = graph;
+    desc.backend = &backend;
+    desc.kernels = kernels; desc.kernel_count = 1;
+    desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_BF16 | 1u << TL_PRECISION_MIXED;
+    desc.codec = codec;
+    desc.formats = formats;
+    if (!formats) desc.strategy = &strategy;
+    else desc.inference = 1;
+    result = tl_init_run(env, &desc, &run);
+    if (!result) tl_free_run(run);
+    tl_free_cpu_backend(env, &backend);
+    return result;
+}
+
+static void a_run_is_told_of_formats(void **state) {
+    static const uint8_t told[] = { TL_FORMAT_F32, TL_FORMAT_I8, TL_FORMAT_F32 }, other[] = { TL_FORMAT_F32, TL_FORMAT_F32, TL_FORMAT_F32 };
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=- rows=16@0 stream format=i32\n"
+                               "node 1 a conv fwd=1 bwd=1 out=64 needs=in in=0 format=%s %s\n"
+                               "node 2 b conv fwd=1 bwd=1 out=64 needs=in in=1 format=f32\nend 3\n";
+#define SAYS "tl_init_run: node 1 (a): format: tensors of other formats than f32 need formats of the run"
+    char whole[400];
+    tl_env env = silent_env();
+    tl_graph graph;
+    (void)state;
+    snprintf(whole, sizeof whole, text, "f32", "takes_blocks");
+    graph = graph_of(whole);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_SINGLE, TL_CODEC_NONE, NULL), TL_OK);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_BF16, TL_CODEC_NONE, NULL), TL_OK);
+    tl_free_graph(NULL, &graph);
+    snprintf(whole, sizeof whole, text, "i8", "");
+    graph = graph_of(whole);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_SINGLE, TL_CODEC_NONE, NULL), TL_OK);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_BF16, TL_CODEC_NONE, NULL), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, SAYS);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_SINGLE, TL_CODEC_Q8, NULL), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, SAYS);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_SINGLE, TL_CODEC_NONE, told), TL_OK);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_SINGLE, TL_CODEC_NONE, other), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_init_run: formats: the graph declares another format of a tensor");
+    tl_free_graph(NULL, &graph);
+    snprintf(whole, sizeof whole, text, "i8", "takes_blocks");
+    graph = graph_of(whole);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_SINGLE, TL_CODEC_NONE, NULL), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, SAYS);
+    tl_free_graph(NULL, &graph);
+}
+
 // -- allocations that fail --
 
 enum { PARSE, CHECK, GROW, HOLD, OPTIMIZER, FUSION, COMPILE, CALLS };
@@ -939,6 +1004,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(other_formats_keep_rows_that_divide),
         cmocka_unit_test(a_part_of_the_batch_has_its_rows),
         cmocka_unit_test(codecs_take_no_other_format),
+        cmocka_unit_test(a_run_is_told_of_formats),
         cmocka_unit_test(every_allocation_may_fail),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -159,7 +159,7 @@ static tli_rule tli_check_stored(const tl_graph *graph, int32_t id) {
     if (count && graph->nodes[id].is_input) return TLI_RULE(STORED_INPUT_HAS_NONE);
     for (k = 0; k < count; k++) {
         if (!stored[k].bytes) return TLI_RULE(STORED_MUST_HAVE_BYTES);
-        if (stored[k].format == TL_TENSOR_FORMAT_NONE || !tli_is_below(stored[k].format, TL_TENSOR_FORMAT_COUNT))
+        if (!stored[k].format || !tli_is_below(stored[k].format, TL_TENSOR_FORMAT_COUNT))
             return TLI_RULE(STORED_MUST_HAVE_A_FORMAT);
     }
     return TLI_NO_RULE;
@@ -284,7 +284,8 @@ static tl_attributes *tli_copy_attributes(tl_env *env, const tl_attributes *from
     if (from->row_count)
         tli_copy((tl_node_rows *)a->rows, from->rows, (size_t)from->row_count * sizeof *a->rows);
     if (from->relation_count)
-        tli_copy((tl_relation *)a->relations, from->relations, (size_t)from->relation_count * sizeof *a->relations);
+        tli_copy((tl_relation *)a->relations, from->relations,
+                 (size_t)from->relation_count * sizeof *a->relations);
     if (from->stored_count)
         tli_copy((tl_stored *)a->stored, from->stored, (size_t)from->stored_count * sizeof *a->stored);
     a->row_count = from->row_count;

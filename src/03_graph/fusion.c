@@ -392,7 +392,8 @@ static void tli_fuse_rows(const tli_fusion *f, int32_t last, tl_node_desc *desc)
     for (at = 0; at < f->counts[last] && desc->rows; at++, id = f->next[id]) {
         const tl_node *node = &graph->nodes[id];
         const tl_node_rows *r = tli_find_rows(graph, id);
-        if (!r || r->rows != desc->rows || r->axis != desc->row_axis || (at > 0 && !tli_passes_rows(f, id, r))) {
+        if (!r || r->rows != desc->rows || r->axis != desc->row_axis ||
+            (at > 0 && !tli_passes_rows(f, id, r))) {
             tli_omit_rows(desc);
             return;
         }

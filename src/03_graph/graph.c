@@ -415,7 +415,8 @@ static tl_result tli_check_together(const tli_graph_rules *rules, const tl_graph
     if (!result && *found < 0) {
         int32_t stream;
         if (!tli_find_shared_stream(rules->env, graph, &stream))
-            return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_TO_FIND_READERS));
+            return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                            TLI_RULE(NO_MEMORY_TO_FIND_READERS));
         *found = stream;
         *rule = TLI_RULE(STREAM_MUST_HAVE_ONE_READER);
     }
@@ -679,10 +680,11 @@ static tl_result tli_reserve_node(const tli_graph_rules *rules, tl_graph *graph,
                                   size_t text_bytes) {
     tl_attributes *copy;
     int ok = tli_reserve_attributes(rules->env, graph, desc, &copy);
-    tl_result result = TL_OK;
+    tl_result result;
     if (!ok)
-        result = tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
-    if (!result)
+        result = tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                          TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    else
         result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count, text_bytes);
     if (copy && graph->tensor_capacity) graph->attributes = copy;    // with the outputs, even where that failed
     else tli_release_attributes(rules->env, copy);

@@ -426,7 +426,8 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     if (result) return result;
     tli_copy_needs(old, id, graph);
     for (k = 0; k < node->output_count; k++) {
-        tl_node_output *output = (tl_node_output *)&graph->outputs[graph->tensor_count - node->output_count + k];
+        int32_t tensor = graph->tensor_count - node->output_count + k;
+        tl_node_output *output = (tl_node_output *)&graph->outputs[tensor];
         output->format = tli_apply_declared(output->format, format);
     }
     return tli_note_applied(a, rules, id, node->first_output, scheme, format);
