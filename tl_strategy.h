@@ -11261,12 +11261,14 @@ static void tli_omit_rows(tl_node_desc *desc) {
     desc->relations = NULL;
 }
 
+#ifndef TL_NO_PRECISION
 // Leave the rows out where the bytes of a desc are not as many for each.
 static void tli_fit_rows(tl_node_desc *desc, uint8_t format) {
     if (desc->rows && (desc->saved_bytes % desc->rows ||
                        (format != TL_TENSOR_FORMAT_I4 && desc->output_bytes[0] % desc->rows)))
         tli_omit_rows(desc);
 }
+#endif
 #endif
 
 // A format that was declared, of a tensor whose bytes are scaled to a precision.
@@ -11284,6 +11286,7 @@ static uint8_t tli_scale_tensor_format(uint8_t format, tl_precision precision) {
     return format;
 }
 
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
 // The attributes of a graph whose nodes, of other bytes, stand in the place of those of `from`: rows along axis
 // 0 of nodes that are not fixed are divided by parts, and those of nodes that do not divide are left out.
 // *copy is NULL where there are none, and else the caller's to release. 0 = no memory.
@@ -11310,6 +11313,7 @@ static int tli_divide_attributes(tl_env *env, const tl_attributes *from, const t
     }
     return 1;
 }
+#endif
 #endif
 
 #ifndef TL_ONLY_TABLES
