@@ -752,6 +752,44 @@ typedef struct tl_device {
 
 typedef enum tl_state { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state;
 
+// id, name, how a tensor that a graph declares is stored
+#define TL_TENSOR_FORMATS(X) \
+    X(TL_TENSOR_FORMAT_NONE, "none", "not declared: as the run has it")                  \
+    X(TL_TENSOR_FORMAT_F32,  "f32",  "IEEE binary32")                                    \
+    X(TL_TENSOR_FORMAT_F16,  "f16",  "IEEE binary16")                                    \
+    X(TL_TENSOR_FORMAT_BF16, "bf16", "the upper half of an f32")                         \
+    X(TL_TENSOR_FORMAT_I32,  "i32",  "integers of 32 bits: indices, sums, biases")       \
+    X(TL_TENSOR_FORMAT_I16,  "i16",  "integers of 16 bits")                              \
+    X(TL_TENSOR_FORMAT_I8,   "i8",   "integers of 8 bits")                               \
+    X(TL_TENSOR_FORMAT_I4,   "i4",   "integers of 4 bits, two a byte")
+
+// id, text, which rows of an input a range of rows of output 0 reads
+#define TL_RELATIONS(X) \
+    X(TL_RELATION_WHOLE,  "whole", "all of them: keys, weights, a row that is added to each") \
+    X(TL_RELATION_SAME,   "1:1",   "the same ones")                                           \
+    X(TL_RELATION_WINDOW, "k/s/p", "those under its windows, as a convolution or a pool has them") \
+    X(TL_RELATION_UP,     "up",    "row i / stride for row i, as an upsampling has them")
+
+typedef enum tl_tensor_format { TL_TENSOR_FORMATS(TLI_ENUM) TL_TENSOR_FORMAT_COUNT } tl_tensor_format;
+typedef enum tl_relation_kind { TL_RELATIONS(TLI_ENUM) TL_RELATION_COUNT } tl_relation_kind;
+
+// How the rows of an input relate to those of output 0. Row i of a window reads the rows i stride - padding +
+// j dilation, j = 0 .. kernel - 1, of which those outside the input are padding.
+typedef struct tl_relation {
+    int32_t kind;      // tl_relation_kind; 0 = TL_RELATION_WHOLE
+    int32_t kernel;    // of a window: its rows, > 0; else 0
+    int32_t stride;    // of a window and of TL_RELATION_UP: > 0; else 0
+    int32_t padding;   // of a window: rows before the first, at most dilation (kernel - 1); else 0
+    int32_t dilation;  // of a window: 0 = 1; else 0
+} tl_relation;
+
+// A constant of an inference: weights, a bias, scales. It takes flash, not RAM.
+typedef struct tl_stored {
+    uint64_t bytes;    // > 0
+    int32_t  node;     // of the graph: who reads it; of a desc: not read
+    int32_t  format;   // tl_tensor_format, not TL_TENSOR_FORMAT_NONE
+} tl_stored;
+
 #define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
 #define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
@@ -783,7 +821,16 @@ typedef struct tl_node_desc {
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
-    int32_t  rows, piece_rows;      // as in tl_state_desc; rows also of param_bytes
+    int32_t  weight_rows, piece_rows;   // as in tl_state_desc; rows also of param_bytes
+    uint64_t rows;                  // of output 0: it may be called for a range of them; 0 = it may not
+    int32_t  row_axis;              // the axis of the rows, 0 .. 7; 0 is that of the batch
+    const tl_relation *relations;   // [input_count] how the rows of each input relate; 0 = all are read whole
+    uint64_t row_unit;              // rows come in multiples of it; 0 = 1
+    int32_t  ordered;               // 1 = what is added up over rows, row after row, has the bits of the whole
+    int32_t  stream;                // 1 = of an input: its rows are loaded in order, once
+    const uint8_t *formats;         // [output_count] tl_tensor_format; 0 = none is declared
+    const tl_stored *stored;        // [stored_count] constants that it reads
+    int32_t  stored_count;
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -798,9 +845,11 @@ typedef struct tl_state_desc {
     uint64_t        update_work_bytes;  // scratch during the update
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
-    int32_t         rows;           // of the weight and of each moment: tl_apply_pieces may train it by rows of
-                                    // these; 0 = as a whole alone
+    int32_t         weight_rows;    // of the weight and of each moment: tl_apply_pieces may train it by these;
+                                    // 0 = as a whole alone
     int32_t         piece_rows;     // of TL_STATE_PIECES: rows of a piece
+    tl_tensor_format weight_format; // as the weight is stored; 0 = not declared
+    const uint8_t  *moment_formats; // [moment_count] tl_tensor_format; 0 = none is declared
 } tl_state_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -821,7 +870,7 @@ typedef struct tl_node {
     uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
-    int32_t  rows, piece_rows;      // as in tl_node_desc
+    int32_t  weight_rows, piece_rows;   // as in tl_node_desc
 } tl_node;
 
 typedef struct tl_node_input {
@@ -834,6 +883,7 @@ typedef struct tl_node_output {
     int32_t  output;                // which of the node's outputs
     uint64_t bytes;                 // of the tensor
     uint8_t  needed;                // 1 = the node's own backward reads it
+    uint8_t  format;                // tl_tensor_format
 } tl_node_output;
 
 typedef struct tl_view {
@@ -841,9 +891,27 @@ typedef struct tl_view {
     int32_t  tensor;                // its storage: index into tl_graph.outputs, never a view
 } tl_view;
 
+// Of a node that may be called for ranges of rows, see tl_check_graph.
+typedef struct tl_node_rows {
+    uint64_t rows, unit;            // of output 0; they come in multiples of unit, which is > 0
+    int32_t  node;                  // which one
+    int32_t  first_relation;        // into tl_attributes.relations, one for each of its inputs
+    uint8_t  axis;                  // of the rows
+    uint8_t  ordered, stream;       // as in tl_node_desc
+} tl_node_rows;
+
+// What few nodes have. The arrays are in the order of nodes, and what belongs to one follows what belongs to
+// the one before.
+typedef struct tl_attributes {
+    const tl_node_rows *rows;       int32_t row_count;       // nodes with rows
+    const tl_relation  *relations;  int32_t relation_count;  // of all inputs of these
+    const tl_stored    *stored;     int32_t stored_count;    // constants
+    int32_t row_capacity, relation_capacity, stored_capacity;  // entries with room
+} tl_attributes;
+
 // A graph. Users read the arrays and change them through the calls below only. An array whose
 // capacity is 0 does not belong to the graph (it may be a const table): it is copied before it
-// grows, and never released.
+// grows, and never released. Attributes belong to it where its outputs do.
 typedef struct tl_graph {
     const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
     const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
@@ -853,6 +921,7 @@ typedef struct tl_graph {
     uint64_t        batch;                            // samples that bytes and costs stand for; 0 = unknown
     int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;  // entries with room
     uint32_t        text_capacity;                    // bytes with room
+    const tl_attributes *attributes;                  // 0 = no node has any
 } tl_graph;
 
 // Initialise an empty graph; release it with tl_free_graph. A zeroed tl_graph is an empty graph,
@@ -1041,6 +1110,33 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // is; no node that takes blocks is, or reads what one made; nothing is overwritten in place by a dynamic node,
 // nor what it made.
 //
+// rows is for nodes that can be called for a range of rows of output 0 along an axis: as many as row_unit, or a
+// multiple of it, which divides rows. relations say which rows of each input such a call reads:
+//
+//     1:1   row i           3/2/1   i-th window of 3 rows, 2 apart, 1 of padding before the first row
+//     whole all of them     up2     row i / 2
+//
+// Bytes of output 0, unless it is of 4 bits, and saved bytes are as many for each row. So no dynamic node has
+// rows, nor a state. Rows along axis 0 are those of the batch: they scale with it, unless the node is fixed.
+// Relations are not compared with the rows of the nodes that make the inputs. An input that has rows may be a
+// stream: at most one node reads it, and it is no result.
+//
+// Formats and constants are as declared: no sum of bytes depends on them. What would change the bytes of a
+// tensor as if it were f32, and compression, refuses one that is declared to have another format: the other
+// precisions of [7], [9] and [12], and codecs of [6].
+//
+// No planner goes by rows, streams or constants today: plans are those of the same graph without them, which
+// has a stream resident like any other input. They are kept where graphs are made from graphs:
+//
+//     tl_plan_fusion       a fused node has rows where all members have the same and each reads the one before
+//                          by 1:1; its row_unit is the least common multiple; it is ordered if all are
+//     tl_apply_precision   and every other change of bytes: kept where bytes still divide by rows; a conversion
+//                          has the rows of what it reads, in units of theirs
+//     tl_compile           a part of the batch: rows along axis 0 of nodes that are not fixed are divided, or
+//                          are left out where they do not divide by units
+//     tl_apply_optimizer   the weight that a node reads as its last input is read whole
+//     tl_let_inputs_die, tl_hold_gradients, several ranks: kept as they are
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -1075,7 +1171,15 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
 //          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed] [dies]
+//          [rows=<n>@<axis> rin=<relation,..> [row_unit=<n>] [ordered] [stream]]
+//          [format=<format,..>] [stored=<bytes>:<format>,..]
+//     state <id> <name> <op> w=<bytes> [m=<bytes,..>] [upd=] [uwork=] [layer=<n>] [unit=<name>]
+//          [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
 //     end <nodes>
+//
+// Relations are 1:1, whole, up<stride> and <kernel>/<stride>/<padding>[/<dilation>], one for each input; rin is
+// left out where there are none. Formats are f32, f16, bf16, i32, i16, i8, i4 and, where an output or a moment
+// has none, none.
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out, and swork, which is fwork then. The last line says how many nodes there are, and nothing but empty
@@ -2636,9 +2740,10 @@ typedef struct tl_remat_report {
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
 
 // Choose how large the pieces are in which states with rows are trained (tl_apply_pieces): whole gradients,
-// then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls alone
-// cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones that of
-// larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that plan.
+// then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls
+// alone cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones
+// that of larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that
+// plan.
 //
 //   desc         that of tl_plan_remat; the pool is used for whole gradients alone
 //   call_cost    of each further call of a kernel, as in tl_pieces_desc
@@ -6040,12 +6145,12 @@ typedef struct tl_op {
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial, rows,
-                                      // piece_rows, bwork_bytes, bwd_cost
+                                      // those of the weight; of the rest moments, initial,
+                                      // weight_rows, piece_rows, bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
-    int32_t         rows, piece_rows; // of a state: as in tl_state_desc
+    int32_t         weight_rows, piece_rows;  // of a state: as in tl_state_desc
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the
@@ -7347,7 +7452,52 @@ static size_t tli_finish(tli_writer *w) {
       "node, line") \
     X(PIECES_NEED_BWORK, "bwork: must hold a piece of the gradient of a state that it reads", "node, line") \
     X(PIECES_HOLD_NO_GRADIENT, "%s: its gradient is made in pieces, and cannot be held", "node") \
-    X(PIECE_ALIGNMENT_MUST_BE_POWER, "alignment_bytes: must be 0 or a power of two", "")
+    X(ATTRIBUTE_IS_OF_TLG_2, "is an attribute of tlg 2", "line") \
+    X(NEEDS_ROWS, "must stand beside rows", "line") \
+    X(MUST_BE_A_NUMBER_OF_ROWS_AND_AN_AXIS, "must be a number of rows and their axis, like 64@0", "line") \
+    X(MUST_BE_A_NUMBER_FROM_1_TO_2_64_1, "must be a number from 1 to 2^64 - 1", "line") \
+    X(MUST_BE_ONE_RELATION_AN_INPUT, "must be one relation for each input", "line") \
+    X(MUST_BE_RELATIONS_LIKE_1_1_OR_3_1_1, \
+      "must be 1:1, whole, up<stride> or <kernel>/<stride>/<padding>[/<dilation>], for each input", "line") \
+    X(MUST_BE_ONE_FORMAT_AN_OUTPUT, "must be one format for each output", "line") \
+    X(MUST_BE_ONE_FORMAT_A_MOMENT, "must be one format for each moment", "line") \
+    X(MUST_BE_FORMATS_LIKE_F32_OR_I8, "must be f32, f16, bf16, i32, i16, i8, i4 or none", "line") \
+    X(MUST_BE_CONSTANTS_LIKE_400_I8, "must be bytes and formats, like 400:i8", "line") \
+    X(ROWS_ARE_MISSING, \
+      "rows: must be > 0 where row_axis, relations, row_unit, ordered or stream are given", "node, line") \
+    X(ROWS_AXIS_MUST_BE_0_TO_7, "rows: the axis must be 0 to 7", "node, line") \
+    X(ROWS_MUST_BE_POSITIVE, "rows, row_unit: must be > 0", "node, line") \
+    X(ROWS_STATE_HAS_NONE, "rows: a state has none", "node, line") \
+    X(ROWS_NOBODY_KNOWS_THOSE_OF_DYNAMIC, "rows: nobody knows those of a dynamic node", "node, line") \
+    X(ROWS_OUTPUT_0_MUST_DIVIDE_BY_THEM, "rows: the bytes of output 0 must divide by them", "node, line") \
+    X(ROWS_SAVED_MUST_DIVIDE_BY_THEM, "rows: the saved bytes must divide by them", "node, line") \
+    X(ROW_UNIT_MUST_DIVIDE_ROWS, "row_unit: must divide rows", "node, line") \
+    X(ORDERED_STREAM_MUST_BE_0_OR_1, "ordered, stream: must be 0 or 1", "node, line") \
+    X(RIN_THERE_IS_NO_SUCH_RELATION, "rin: there is no such relation", "node, line") \
+    X(RIN_WINDOW_MUST_HAVE_ROWS, "rin: the kernel of a window must be > 0", "node, line") \
+    X(RIN_STRIDE_MUST_BE_POSITIVE, "rin: the stride must be > 0", "node, line") \
+    X(RIN_DILATION_MUST_BE_POSITIVE, "rin: the dilation must be > 0", "node, line") \
+    X(RIN_PADDING_MUST_BE_LESS_THAN_THE_WINDOW, \
+      "rin: the padding must be at least 0, and less than the rows under a window", "node, line") \
+    X(RIN_NUMBERS_ARE_OF_WINDOWS, \
+      "rin: kernel, padding and dilation are of windows, the stride is of windows and up", "node, line") \
+    X(STREAM_IS_OF_INPUTS, "stream: is of a graph input", "node, line") \
+    X(STREAM_IS_NO_RESULT, "stream: an input that is a result stays whole", "node, line") \
+    X(STREAM_MUST_HAVE_ONE_READER, "stream: several nodes read it", "node, line") \
+    X(FORMAT_THERE_IS_NO_SUCH, "format: there is no such one", "node, line") \
+    X(FORMAT_HELD_GRADIENT_HAS_NONE, "format: the gradient that a state holds has none", "node, line") \
+    X(STORED_MISSING_OR_NEGATIVE_COUNT, "stored: missing, or a negative count", "node, line") \
+    X(STORED_INPUT_HAS_NONE, "stored: an input or a state reads no constants", "node, line") \
+    X(STORED_MUST_HAVE_BYTES, "stored: a constant must have bytes", "node, line") \
+    X(STORED_MUST_HAVE_A_FORMAT, "stored: a constant must have a format", "node, line") \
+    X(STORED_SUM_OF_ALL_CONSTANTS_MUST_FIT_64, \
+      "stored: the sum of all constants must fit 64 bits", "node, line") \
+    X(ATTRIBUTES_MISSING_OR_NEGATIVE_COUNT, "attributes: missing, or a negative count", "") \
+    X(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES, \
+      "attributes: must be in the order of nodes, with one relation for each input", "") \
+    X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
+    X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
+    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -7612,7 +7762,9 @@ static size_t tli_finish(tli_writer *w) {
       "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "") \
     X(PIECES_BUDGET_IS_TOO_SMALL, \
       "budget_bytes: %0 are too few, with gradients in pieces, too; the least that were found are %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(CODEC_COMPRESSES_F32_ALONE, \
+      "format: codecs compress tensors of f32 alone, so mark others lossless", "node, line")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -8299,7 +8451,11 @@ static size_t tli_finish(tli_writer *w) {
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
     X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
     X(RUN_PIECES_ARE_NOT_ALIGNED, \
-      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", "node")
+      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", \
+      "node") \
+    X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
+    X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
+      "format: tensors of other formats than f32 need formats of the run", "node, line")
 
 // -- errors: rules of [13] TRACE --
 
@@ -8549,6 +8705,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_PLACEMENT_FITS ||
            rule == TLI_RULE_NO_CHOICE_FITS ||
            rule == TLI_RULE_STAGE_DOES_NOT_FIT ||
+           rule == TLI_RULE_PIECES_BUDGET_IS_TOO_SMALL ||
            rule == TLI_RULE_PLAN_TAKES_BYTES || rule == TLI_RULE_TABLES_AND_ARENA_TAKE_BYTES;
 }
 
@@ -10856,6 +11013,580 @@ TLI_IMPL tl_result tl_check_policy(tl_env *env, const tl_policy *policy) {
 // [3] GRAPH (implementation)
 // ============================================================================
 //
+// -- attributes: what few nodes have --
+//
+// Rows and constants stand beside the nodes, in arrays of their own in the order of nodes, so that a graph
+// without them is no larger. A node is looked up by bisection:
+//
+//     rows       node 2, first 0   node 5, first 1   node 6, first 3
+//     relations  [1:1]             [3/1/1] [whole]   [1:1]
+//
+// They belong to the graph where its outputs do: every node that is added has outputs, so a const table is
+// copied before the first one is added to it.
+
+// Where neither texts nor planners are, nothing reads attributes, and nodes with any are refused.
+#if defined(TL_NO_PLANNERS) && defined(TL_NO_TEXT)
+#define TLI_ATTRIBUTES 0
+#else
+#define TLI_ATTRIBUTES 1
+#endif
+
+#define TLI_LAST_AXIS 7
+
+#if TLI_ATTRIBUTES
+// The first entry of a node in rows, or where it would stand.
+static int32_t tli_bisect_rows(const tl_attributes *a, int32_t node) {
+    int32_t low = 0, high = a->row_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (a->rows[middle].node < node) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+
+// The first constant of a node, or where it would stand.
+static int32_t tli_bisect_stored(const tl_attributes *a, int32_t node) {
+    int32_t low = 0, high = a->stored_count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (a->stored[middle].node < node) low = middle + 1; else high = middle;
+    }
+    return low;
+}
+
+// The rows of a node; NULL = it has none.
+static const tl_node_rows *tli_find_rows(const tl_graph *graph, int32_t node) {
+    const tl_attributes *a = graph->attributes;
+    int32_t at = a ? tli_bisect_rows(a, node) : 0;
+    return a && at < a->row_count && a->rows[at].node == node ? &a->rows[at] : NULL;
+}
+
+// How many constants a node reads, and the first.
+static int32_t tli_find_stored(const tl_graph *graph, int32_t node, const tl_stored **first) {
+    const tl_attributes *a = graph->attributes;
+    int32_t at = a ? tli_bisect_stored(a, node) : 0, end = at;
+    while (a && end < a->stored_count && a->stored[end].node == node) end++;
+    *first = a && end > at ? &a->stored[at] : NULL;
+    return end - at;
+}
+
+// -- attributes: rules --
+
+// The range of rows that the windows of one row span, less one.
+static int64_t tli_window_reach(const tl_relation *r) {
+    return (int64_t)r->dilation * ((int64_t)r->kernel - 1);
+}
+
+static tli_rule tli_check_relation(const tl_relation *r) {
+    int is_window = r->kind == TL_RELATION_WINDOW, has_stride = is_window || r->kind == TL_RELATION_UP;
+    if (!tli_is_below(r->kind, TL_RELATION_COUNT)) return TLI_RULE(RIN_THERE_IS_NO_SUCH_RELATION);
+    if (is_window && r->kernel < 1) return TLI_RULE(RIN_WINDOW_MUST_HAVE_ROWS);
+    if (has_stride && r->stride < 1) return TLI_RULE(RIN_STRIDE_MUST_BE_POSITIVE);
+    if (is_window && r->dilation < 1) return TLI_RULE(RIN_DILATION_MUST_BE_POSITIVE);
+    if (is_window && (r->padding < 0 || r->padding > tli_window_reach(r)))
+        return TLI_RULE(RIN_PADDING_MUST_BE_LESS_THAN_THE_WINDOW);
+    if ((!is_window && (r->kernel || r->padding || r->dilation)) || (!has_stride && r->stride))
+        return TLI_RULE(RIN_NUMBERS_ARE_OF_WINDOWS);
+    return TLI_NO_RULE;
+}
+
+// The relation as the graph holds it.
+static tl_relation tli_normal_relation(tl_relation relation) {
+    if (relation.kind == TL_RELATION_WINDOW && !relation.dilation) relation.dilation = 1;
+    return relation;
+}
+
+static int tli_has_attributes(const tl_node_desc *desc) {
+    return desc->rows || desc->row_axis || desc->relations || desc->row_unit || desc->ordered || desc->stream ||
+           desc->stored_count;
+}
+
+static tli_rule tli_check_desc_rows(const tl_node_desc *desc) {
+    tli_rule rule = TLI_NO_RULE;
+    int32_t k;
+    if (!desc->rows && (desc->row_axis || desc->relations || desc->row_unit || desc->ordered || desc->stream))
+        return TLI_RULE(ROWS_ARE_MISSING);
+    if (desc->row_axis < 0 || desc->row_axis > TLI_LAST_AXIS) return TLI_RULE(ROWS_AXIS_MUST_BE_0_TO_7);
+    if ((desc->ordered | desc->stream) & ~1) return TLI_RULE(ORDERED_STREAM_MUST_BE_0_OR_1);
+    for (k = 0; k < desc->input_count && desc->relations && !rule; k++) {
+        tl_relation relation = tli_normal_relation(desc->relations[k]);
+        rule = tli_check_relation(&relation);
+    }
+    return rule;
+}
+
+static tli_rule tli_check_desc_attributes(const tl_node_desc *desc) {
+    int32_t k;
+    tli_rule rule = tli_check_desc_rows(desc);
+    if (rule) return rule;
+    if (desc->stored_count < 0 || (desc->stored_count && !desc->stored))
+        return TLI_RULE(STORED_MISSING_OR_NEGATIVE_COUNT);
+    for (k = 0; k < desc->output_count && desc->formats; k++)
+        if (desc->formats[k] >= TL_TENSOR_FORMAT_COUNT) return TLI_RULE(FORMAT_THERE_IS_NO_SUCH);
+    return TLI_NO_RULE;
+}
+
+// Whether the bytes of a node are as many for each of its rows. Those of 4 bits may share a byte.
+static tli_rule tli_check_row_bytes(const tl_graph *graph, const tl_node *node, uint64_t rows) {
+    const tl_node_output *output = &graph->outputs[node->first_output];
+    if (output->format != TL_TENSOR_FORMAT_I4 && output->bytes % rows)
+        return TLI_RULE(ROWS_OUTPUT_0_MUST_DIVIDE_BY_THEM);
+    return node->saved_bytes % rows ? TLI_RULE(ROWS_SAVED_MUST_DIVIDE_BY_THEM) : TLI_NO_RULE;
+}
+
+static tli_rule tli_check_node_rows(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_node_rows *r = tli_find_rows(graph, id);
+    tli_rule rule = TLI_NO_RULE;
+    int32_t k;
+    if (!r) return TLI_NO_RULE;
+    if (node->state) return TLI_RULE(ROWS_STATE_HAS_NONE);
+    if (node->dynamic) return TLI_RULE(ROWS_NOBODY_KNOWS_THOSE_OF_DYNAMIC);
+    if (!r->rows || !r->unit) return TLI_RULE(ROWS_MUST_BE_POSITIVE);
+    if (r->axis > TLI_LAST_AXIS) return TLI_RULE(ROWS_AXIS_MUST_BE_0_TO_7);
+    if (r->rows % r->unit) return TLI_RULE(ROW_UNIT_MUST_DIVIDE_ROWS);
+    if (r->ordered > 1 || r->stream > 1) return TLI_RULE(ORDERED_STREAM_MUST_BE_0_OR_1);
+    if (r->stream && !node->is_input) return TLI_RULE(STREAM_IS_OF_INPUTS);
+    if (r->stream && node->keep) return TLI_RULE(STREAM_IS_NO_RESULT);
+    for (k = 0; k < node->input_count && !rule; k++)
+        rule = tli_check_relation(&graph->attributes->relations[r->first_relation + k]);
+    return rule ? rule : tli_check_row_bytes(graph, node, r->rows);
+}
+
+static tli_rule tli_check_formats_of(const tl_graph *graph, const tl_node *node) {
+    int32_t k;
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (graph->outputs[k].format >= TL_TENSOR_FORMAT_COUNT) return TLI_RULE(FORMAT_THERE_IS_NO_SUCH);
+    if (node->state == TL_STATE_HELD && graph->outputs[k - 1].format)
+        return TLI_RULE(FORMAT_HELD_GRADIENT_HAS_NONE);
+    return TLI_NO_RULE;
+}
+
+static tli_rule tli_check_stored(const tl_graph *graph, int32_t id) {
+    const tl_stored *stored;
+    int32_t count = tli_find_stored(graph, id, &stored), k;
+    if (count && graph->nodes[id].is_input) return TLI_RULE(STORED_INPUT_HAS_NONE);
+    for (k = 0; k < count; k++) {
+        if (!stored[k].bytes) return TLI_RULE(STORED_MUST_HAVE_BYTES);
+        if (!stored[k].format || !tli_is_below(stored[k].format, TL_TENSOR_FORMAT_COUNT))
+            return TLI_RULE(STORED_MUST_HAVE_A_FORMAT);
+    }
+    return TLI_NO_RULE;
+}
+
+static tli_rule tli_check_node_attributes(const tl_graph *graph, int32_t id) {
+    tli_rule rule = tli_check_formats_of(graph, &graph->nodes[id]);
+    if (!rule) rule = tli_check_node_rows(graph, id);
+    if (!rule) rule = tli_check_stored(graph, id);
+    return rule;
+}
+
+// Add the constants of a node to a sum. 0 = it does not fit 64 bits.
+static int tli_add_stored(const tl_graph *graph, int32_t id, uint64_t *sum) {
+    const tl_stored *stored;
+    int32_t count = tli_find_stored(graph, id, &stored), k;
+    int fits = 1;
+    for (k = 0; k < count && fits; k++) fits = tli_add_u64(*sum, stored[k].bytes, sum);
+    return fits;
+}
+
+// Whether the arrays are there and in order; all other rules follow them. Nodes may be unchecked, but are
+// there.
+static tli_rule tli_check_attribute_arrays(const tl_graph *graph) {
+    const tl_attributes *a = graph->attributes;
+    int32_t i;
+    int64_t relation = 0;
+    if (!a) return TLI_NO_RULE;
+    if (a->row_count < 0 || a->relation_count < 0 || a->stored_count < 0 || (a->row_count && !a->rows) ||
+        (a->relation_count && !a->relations) || (a->stored_count && !a->stored))
+        return TLI_RULE(ATTRIBUTES_MISSING_OR_NEGATIVE_COUNT);
+    for (i = 0; i < a->row_count; i++) {
+        int32_t node = a->rows[i].node;
+        if (node < 0 || node >= graph->node_count || (i && node <= a->rows[i - 1].node) ||
+            a->rows[i].first_relation != relation || graph->nodes[node].input_count < 0)
+            return TLI_RULE(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES);
+        relation += graph->nodes[node].input_count;
+        if (relation > a->relation_count) return TLI_RULE(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES);
+    }
+    for (i = 0; i < a->stored_count; i++)
+        if (a->stored[i].node < 0 || a->stored[i].node >= graph->node_count ||
+            (i && a->stored[i].node < a->stored[i - 1].node))
+            return TLI_RULE(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES);
+    return relation == a->relation_count ? TLI_NO_RULE : TLI_RULE(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES);
+}
+
+// Find a stream that a second node reads; -1 = none. 0 = no memory.
+static int tli_find_shared_stream(tl_env *env, const tl_graph *graph, int32_t *found) {
+    const tl_attributes *a = graph->attributes;
+    int32_t *readers, id, k, streams = 0;
+    *found = -1;
+    for (k = 0; a && k < a->row_count; k++) streams += a->rows[k].stream;
+    if (!streams) return 1;
+    readers = (int32_t *)tli_alloc_array(env, (uint64_t)a->row_count, sizeof *readers);
+    if (!readers) return 0;
+    for (k = 0; k < a->row_count; k++) readers[k] = -1;
+    for (id = 0; id < graph->node_count && *found < 0; id++)
+        for (k = 0; k < graph->nodes[id].input_count; k++) {
+            int32_t maker = graph->outputs[graph->inputs[graph->nodes[id].first_input + k].tensor].node;
+            const tl_node_rows *r = graph->nodes[maker].is_input ? tli_find_rows(graph, maker) : NULL;
+            if (!r || !r->stream) continue;
+            if (readers[r - a->rows] >= 0 && readers[r - a->rows] != id) *found = maker;
+            readers[r - a->rows] = id;
+        }
+    tli_release(env, readers);
+    return 1;
+}
+
+// Find a node whose tensors are declared to have another format than f32; -1 = none. States have what they
+// declare whatever a run computes in, and so have inputs where they are not among those that are asked for.
+static int32_t tli_find_foreign_format(const tl_graph *graph, int with_inputs) {
+    int32_t k;
+    for (k = 0; k < graph->tensor_count; k++) {
+        const tl_node_output *output = &graph->outputs[k];
+        const tl_node *node = &graph->nodes[output->node];
+        if (node->state || (node->is_input && !with_inputs)) continue;
+        if (output->format != TL_TENSOR_FORMAT_NONE && output->format != TL_TENSOR_FORMAT_F32)
+            return output->node;
+    }
+    return -1;
+}
+
+// -- attributes: memory --
+
+static void tli_release_attributes(tl_env *env, tl_attributes *a) {
+    if (!a) return;
+    if (a->row_capacity) tli_release(env, (tl_node_rows *)a->rows);
+    if (a->relation_capacity) tli_release(env, (tl_relation *)a->relations);
+    if (a->stored_capacity) tli_release(env, (tl_stored *)a->stored);
+    tli_release(env, a);
+}
+
+// Release those of a graph, if they are its own.
+static void tli_free_attributes(tl_env *env, tl_graph *graph) {
+    if (graph->tensor_capacity) tli_release_attributes(env, (tl_attributes *)graph->attributes);
+}
+
+// Make room for more in attributes that are the graph's own. 0 = no memory.
+static int tli_grow_attributes(tl_env *env, tl_attributes *a, int32_t rows, int32_t relations, int32_t stored) {
+    void *row_array = (tl_node_rows *)a->rows, *relation_array = (tl_relation *)a->relations;
+    void *stored_array = (tl_stored *)a->stored;
+    int ok = tli_grow(env, &row_array, &a->row_capacity, a->row_count, (int64_t)a->row_count + rows,
+                      sizeof *a->rows) &&
+             tli_grow(env, &relation_array, &a->relation_capacity, a->relation_count,
+                      (int64_t)a->relation_count + relations, sizeof *a->relations) &&
+             tli_grow(env, &stored_array, &a->stored_capacity, a->stored_count,
+                      (int64_t)a->stored_count + stored, sizeof *a->stored);
+    a->rows = (tl_node_rows *)row_array;
+    a->relations = (tl_relation *)relation_array;
+    a->stored = (tl_stored *)stored_array;
+    return ok;
+}
+
+// A copy that belongs to whoever asks; NULL = no memory.
+static tl_attributes *tli_copy_attributes(tl_env *env, const tl_attributes *from) {
+    tl_attributes *a = (tl_attributes *)tli_alloc_array(env, 1, sizeof *a);
+    if (!a) return NULL;
+    if (!tli_grow_attributes(env, a, from->row_count, from->relation_count, from->stored_count)) {
+        tli_release_attributes(env, a);
+        return NULL;
+    }
+    if (from->row_count)
+        tli_copy((tl_node_rows *)a->rows, from->rows, (size_t)from->row_count * sizeof *a->rows);
+    if (from->relation_count)
+        tli_copy((tl_relation *)a->relations, from->relations,
+                 (size_t)from->relation_count * sizeof *a->relations);
+    if (from->stored_count)
+        tli_copy((tl_stored *)a->stored, from->stored, (size_t)from->stored_count * sizeof *a->stored);
+    a->row_count = from->row_count;
+    a->relation_count = from->relation_count;
+    a->stored_count = from->stored_count;
+    return a;
+}
+
+// Take out what is of nodes that the graph does not have: one that was added and refused.
+static void tli_cut_attributes(tl_graph *graph) {
+    tl_attributes *a = (tl_attributes *)graph->attributes;
+    const tl_node_rows *last;
+    if (!a) return;
+    a->row_count = tli_bisect_rows(a, graph->node_count);
+    a->stored_count = tli_bisect_stored(a, graph->node_count);
+    last = a->row_count ? &a->rows[a->row_count - 1] : NULL;
+    a->relation_count = last ? last->first_relation + graph->nodes[last->node].input_count : 0;
+}
+
+// Make room for those of one more node. Where the outputs become the graph's own, so do the attributes, of
+// which *copy is a copy then. 0 = no memory, and *copy is to be released in any case.
+static int tli_reserve_attributes(tl_env *env, tl_graph *graph, const tl_node_desc *desc,
+                                  tl_attributes **copy) {
+    *copy = NULL;
+    if (graph->attributes && !graph->tensor_capacity) *copy = tli_copy_attributes(env, graph->attributes);
+    else if (!graph->attributes && tli_has_attributes(desc))
+        *copy = (tl_attributes *)tli_alloc_array(env, 1, sizeof **copy);
+    if (!*copy && (!graph->attributes || !graph->tensor_capacity))
+        return !graph->attributes && !tli_has_attributes(desc);
+    return tli_grow_attributes(env, *copy ? *copy : (tl_attributes *)graph->attributes, desc->rows > 0,
+                               desc->rows ? desc->input_count : 0, desc->stored_count);
+}
+
+// Append those of the last node, for which there is room.
+static void tli_append_attributes(tl_graph *graph, const tl_node_desc *desc) {
+    tl_attributes *a = (tl_attributes *)graph->attributes;
+    int32_t id = graph->node_count - 1, k;
+    if (desc->rows) {
+        tl_node_rows *r = (tl_node_rows *)&a->rows[a->row_count++];
+        r->rows = desc->rows;
+        r->unit = desc->row_unit ? desc->row_unit : 1;
+        r->node = id;
+        r->first_relation = a->relation_count;
+        r->axis = (uint8_t)desc->row_axis;
+        r->ordered = (uint8_t)desc->ordered;
+        r->stream = (uint8_t)desc->stream;
+        for (k = 0; k < desc->input_count; k++) {
+            tl_relation *relation = (tl_relation *)&a->relations[a->relation_count++];
+            if (desc->relations) *relation = tli_normal_relation(desc->relations[k]);
+            else tli_zero(relation, sizeof *relation);
+        }
+    }
+    for (k = 0; k < desc->stored_count; k++) {
+        tl_stored *stored = (tl_stored *)&a->stored[a->stored_count++];
+        *stored = desc->stored[k];
+        stored->node = id;
+    }
+}
+
+// -- attributes: graphs made from graphs --
+
+#ifndef TL_NO_PLANNERS
+// Describe those of a node for a graph that is made from this one; formats are copied by tli_copy_needs.
+static void tli_describe_attributes(const tl_graph *graph, int32_t id, tl_node_desc *desc) {
+    const tl_node_rows *r = tli_find_rows(graph, id);
+    desc->stored_count = tli_find_stored(graph, id, &desc->stored);
+    if (!r) return;
+    desc->rows = r->rows;
+    desc->row_unit = r->unit;
+    desc->row_axis = r->axis;
+    desc->ordered = r->ordered;
+    desc->stream = r->stream;
+    desc->relations = desc->input_count ? &graph->attributes->relations[r->first_relation] : NULL;
+}
+
+static void tli_omit_rows(tl_node_desc *desc) {
+    desc->rows = desc->row_unit = 0;
+    desc->row_axis = desc->ordered = desc->stream = 0;
+    desc->relations = NULL;
+}
+
+#ifndef TL_NO_PRECISION
+// Leave the rows out where the bytes of a desc are not as many for each.
+static void tli_fit_rows(tl_node_desc *desc, uint8_t format) {
+    if (desc->rows && (desc->saved_bytes % desc->rows ||
+                       (format != TL_TENSOR_FORMAT_I4 && desc->output_bytes[0] % desc->rows)))
+        tli_omit_rows(desc);
+}
+#endif
+#endif
+
+// A format that was declared, of a tensor whose bytes are scaled to a precision.
+static uint8_t tli_scale_tensor_format(uint8_t format, tl_precision precision) {
+    if (format != TL_TENSOR_FORMAT_F32) return format;
+    switch (precision) {
+    case TL_PRECISION_DOUBLE: return TL_TENSOR_FORMAT_NONE;     // there is no such one
+    case TL_PRECISION_HALF: return TL_TENSOR_FORMAT_F16;
+    case TL_PRECISION_BF16: return TL_TENSOR_FORMAT_BF16;
+    case TL_PRECISION_FULL:
+    case TL_PRECISION_SINGLE:
+    case TL_PRECISION_MIXED:
+    case TL_PRECISION_COUNT: break;
+    }
+    return format;
+}
+
+#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+// The attributes of a graph whose nodes, of other bytes, stand in the place of those of `from`: rows along axis
+// 0 of nodes that are not fixed are divided by parts, and those of nodes that do not divide are left out.
+// *copy is NULL where there are none, and else the caller's to release. 0 = no memory.
+static int tli_divide_attributes(tl_env *env, const tl_attributes *from, const tl_graph *graph, uint64_t parts,
+                                 tl_attributes **copy) {
+    tl_attributes *a = from ? tli_copy_attributes(env, from) : NULL;
+    tl_node_rows *rows = a ? (tl_node_rows *)a->rows : NULL;
+    tl_relation *relations = a ? (tl_relation *)a->relations : NULL;
+    int32_t i, k;
+    *copy = a;
+    if (!a) return !from;
+    a->row_count = a->relation_count = 0;
+    for (i = 0; i < from->row_count; i++) {
+        const tl_node *node = &graph->nodes[from->rows[i].node];
+        tl_node_rows *r = &rows[a->row_count];
+        uint64_t by = node->fixed || from->rows[i].axis ? 1 : parts;
+        *r = from->rows[i];
+        if (r->rows % by || r->rows / by % r->unit || tli_check_row_bytes(graph, node, r->rows / by)) continue;
+        r->rows /= by;
+        r->first_relation = a->relation_count;
+        for (k = 0; k < node->input_count; k++)
+            relations[a->relation_count++] = from->relations[from->rows[i].first_relation + k];
+        a->row_count++;
+    }
+    return 1;
+}
+#endif
+#endif
+
+#ifndef TL_ONLY_TABLES
+// Mix what the attributes of a graph say into a hash, which stays what it is where there are none.
+static uint64_t tli_mix_attributes(uint64_t hash, const tl_graph *graph) {
+    const tl_attributes *a = graph->attributes;
+    int32_t i;
+    for (i = 0; i < graph->tensor_count; i++)
+        if (graph->outputs[i].format) hash = tl_mix_u64(hash, (uint64_t)i << 8 | graph->outputs[i].format);
+    for (i = 0; a && i < a->row_count; i++) {
+        const tl_node_rows *r = &a->rows[i];
+        hash = tl_mix_u64(hash, tl_mix_u64(r->rows, r->unit));
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)r->node << 32 | (uint64_t)r->axis << 2 |
+                                (uint64_t)r->ordered << 1 | r->stream);
+    }
+    for (i = 0; a && i < a->relation_count; i++) {
+        const tl_relation *r = &a->relations[i];
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)r->kind << 32 | (uint32_t)r->dilation);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)r->kernel << 32 | (uint32_t)r->stride);
+        hash = tl_mix_u64(hash, (uint32_t)r->padding);
+    }
+    for (i = 0; a && i < a->stored_count; i++) {
+        hash = tl_mix_u64(hash, a->stored[i].bytes);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)a->stored[i].node << 32 | (uint32_t)a->stored[i].format);
+    }
+    return hash;
+}
+#endif
+
+#ifndef TL_NO_TEXT
+// -- attributes: text --
+
+static const char *const tli_tensor_format_names[] = { TL_TENSOR_FORMATS(TLI_NAME) };
+
+static void tli_put_relation(tli_writer *w, const tl_relation *r) {
+    switch ((tl_relation_kind)r->kind) {
+    case TL_RELATION_WHOLE: tli_put(w, "whole"); break;
+    case TL_RELATION_SAME: tli_put(w, "1:1"); break;
+    case TL_RELATION_UP: tli_put(w, "up"); tli_put_i64(w, r->stride); break;
+    case TL_RELATION_WINDOW:
+        tli_put_i64(w, r->kernel);
+        tli_put(w, "/"); tli_put_i64(w, r->stride);
+        tli_put(w, "/"); tli_put_i64(w, r->padding);
+        if (r->dilation > 1) { tli_put(w, "/"); tli_put_i64(w, r->dilation); }
+        break;
+    case TL_RELATION_COUNT: tli_put(w, "?"); break;
+    }
+}
+
+static const char *tli_name_tensor_format(int64_t format) {
+    return tli_name(tli_tensor_format_names, TL_TENSOR_FORMAT_COUNT, format);
+}
+
+// Write the formats of tensors, if one has any.
+static void tli_put_formats(tli_writer *w, const char *key, const tl_node_output *outputs, int32_t count) {
+    int32_t k, declared = 0;
+    for (k = 0; k < count; k++) declared |= outputs[k].format;
+    for (k = 0; k < count && declared; k++) {
+        tli_put(w, k ? "," : key);
+        tli_put(w, tli_name_tensor_format(outputs[k].format));
+    }
+}
+
+static void tli_put_attributes(tli_writer *w, const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_node_rows *r = tli_find_rows(graph, id);
+    const tl_stored *stored;
+    int32_t count = tli_find_stored(graph, id, &stored), k;
+    if (r) {
+        tli_put(w, " rows="); tli_put_u64(w, r->rows);
+        tli_put(w, "@"); tli_put_i64(w, r->axis);
+        for (k = 0; k < node->input_count; k++) {
+            tli_put(w, k ? "," : " rin=");
+            tli_put_relation(w, &graph->attributes->relations[r->first_relation + k]);
+        }
+        if (r->unit != 1) { tli_put(w, " row_unit="); tli_put_u64(w, r->unit); }
+        if (r->ordered) tli_put(w, " ordered");
+        if (r->stream) tli_put(w, " stream");
+    }
+    tli_put_formats(w, " format=", &graph->outputs[node->first_output], node->output_count);
+    for (k = 0; k < count; k++) {
+        tli_put(w, k ? "," : " stored=");
+        tli_put_u64(w, stored[k].bytes);
+        tli_put(w, ":"); tli_put(w, tli_name_tensor_format(stored[k].format));
+    }
+}
+
+// Cut what stands in front of the first `at` off a word; all of it where there is none. *found: whether there
+// is one.
+static tli_word tli_cut_at(tli_word *word, char at, int *found) {
+    tli_word cut = *word;
+    cut.length = 0;
+    while (cut.length < word->length && cut.text[cut.length] != at) cut.length++;
+    *found = cut.length < word->length;
+    word->text += cut.length + (size_t)*found;
+    word->length -= cut.length + (size_t)*found;
+    return cut;
+}
+
+// Cut the next item off a list "a,b,c". A list has one item more than it has commas.
+static tli_word tli_next_item(tli_word *list) {
+    int found;
+    return tli_cut_at(list, ',', &found);
+}
+
+static int32_t tli_count_items(tli_word list) {
+    int32_t count = 1;
+    size_t i;
+    for (i = 0; i < list.length; i++) count += list.text[i] == ',';
+    return count;
+}
+
+// Read a relation. 0 = the word is none; whether its numbers make one is for tli_check_relation to say, but a
+// dilation that is given is not 0.
+static int tli_read_relation(tli_word word, tl_relation *r) {
+    int32_t *numbers[4];
+    int found = 1;
+    int32_t k;
+    tli_zero(r, sizeof *r);
+    if (tli_word_is(word, "whole")) return 1;
+    if (tli_word_is(word, "1:1")) { r->kind = TL_RELATION_SAME; return 1; }
+    if (word.length > 2 && word.text[0] == 'u' && word.text[1] == 'p') {
+        word.text += 2; word.length -= 2;
+        r->kind = TL_RELATION_UP;
+        return tli_read_i32(word, &r->stride);
+    }
+    r->kind = TL_RELATION_WINDOW;
+    numbers[0] = &r->kernel; numbers[1] = &r->stride; numbers[2] = &r->padding; numbers[3] = &r->dilation;
+    for (k = 0; k < 4 && found; k++)
+        if (!tli_read_i32(tli_cut_at(&word, '/', &found), numbers[k])) return 0;
+    if (k == 4 && !r->dilation) r->dilation = -1;
+    return k >= 3 && !found;
+}
+
+// Read the name of a format. 0 = there is no such one.
+static int tli_read_tensor_format(tli_word word, uint8_t *format) {
+    int32_t value;
+    int known = tli_parse_name(tli_tensor_format_names, TL_TENSOR_FORMAT_COUNT, word.text, word.length, &value);
+    *format = (uint8_t)value;
+    return known;
+}
+
+// Read "100:i8".
+static int tli_read_stored(tli_word word, tl_stored *stored) {
+    int found;
+    uint8_t format = 0;
+    int ok = tli_read_u64(tli_cut_at(&word, ':', &found), &stored->bytes);
+    ok = ok && found && tli_read_tensor_format(word, &format);
+    stored->format = format;
+    stored->node = 0;
+    return ok;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
+
+// -- graph --
+//
 // Rules, building, lookup and .tlg text of graphs. Every node is added through tli_add_node,
 // whether it comes from a caller, a text or a layer, so there is one set of rules. tlg is the name
 // of the text form.
@@ -10970,7 +11701,8 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 
 // The bytes of a piece of the gradient of a state's weight.
 static uint64_t tli_find_piece_bytes(const tl_graph *graph, const tl_node *state) {
-    return graph->outputs[state->first_output].bytes / (uint64_t)state->rows * (uint64_t)state->piece_rows;
+    uint64_t row_bytes = graph->outputs[state->first_output].bytes / (uint64_t)state->weight_rows;
+    return row_bytes * (uint64_t)state->piece_rows;
 }
 
 // A call of the backward of a node that reads states in pieces, but the first: which rows of which.
@@ -10982,7 +11714,7 @@ typedef struct tli_state_piece {
 } tli_state_piece;
 
 static int32_t tli_count_state_pieces(const tl_node *state) {
-    return state->rows / state->piece_rows + (state->rows % state->piece_rows != 0);
+    return state->weight_rows / state->piece_rows + (state->weight_rows % state->piece_rows != 0);
 }
 
 // How many calls the backward of a node has: 1, and 2 for each piece.
@@ -11008,7 +11740,8 @@ static tli_state_piece tli_find_state_piece(const tl_graph *graph, int32_t id, i
     }
     piece.state = graph->outputs[graph->inputs[node->first_input + piece.input].tensor].node;
     piece.first = at / 2 * state->piece_rows;
-    piece.count = state->rows - piece.first < state->piece_rows ? state->rows - piece.first : state->piece_rows;
+    piece.count = state->weight_rows - piece.first;
+    if (piece.count > state->piece_rows) piece.count = state->piece_rows;
     piece.is_update = at % 2;
     return piece;
 }
@@ -11046,6 +11779,7 @@ typedef struct tli_graph_rules {
     tli_function function;            // for error sentences
     int32_t     line;                // of the text being read; 0 = none
     uint64_t    bytes, cost, param;  // sums over the nodes seen so far
+    uint64_t    stored;              // the same of constants
 } tli_graph_rules;
 
 static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
@@ -11102,6 +11836,18 @@ static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, con
     tli_sentence s = tli_begin_item(rules, code, kind, id, name, rule);
     return tli_end_error(rules->env, &s, code);
 }
+
+#if TLI_ATTRIBUTES
+// Refuse a graph in which a tensor is declared to have another format than f32, where that is what bytes are
+// taken for. States keep theirs, and inputs where with_inputs is 0.
+static tl_result tli_refuse_formats(tl_env *env, tli_function function, const tl_graph *graph, int with_inputs,
+                                    tli_rule rule) {
+    tli_graph_rules rules = tli_rules_of(env, function);
+    int32_t id = tli_find_foreign_format(graph, with_inputs);
+    return id < 0 ? TL_OK
+                  : tli_fail_item(&rules, TL_ERROR_UNSUPPORTED, "node", id, tl_name_node(graph, id), rule);
+}
+#endif
 
 // These rules are checked first, because all others follow the indices: the ranges of nodes lie one
 // after the other, and names are valid.
@@ -11195,20 +11941,20 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// The rules of rows and pieces of weights. Of a state in pieces they may be unknown: it can be planned, not run.
+// The rules of rows and pieces of weights. Of a state in pieces they may be unknown: it can be planned, and not
+// run.
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
-    int32_t k;
-    if (node->rows < 0 || (node->rows && !tli_learns(node) && (node->state || !node->param_bytes)))
+    int32_t rows = node->weight_rows, piece = node->piece_rows, k;
+    if (rows < 0 || (rows && !tli_learns(node) && (node->state || !node->param_bytes)))
         return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
-    if (node->rows && node->param_bytes % (uint64_t)node->rows)
+    if (rows && node->param_bytes % (uint64_t)rows)
         return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
-    if (tli_is_in_pieces(node) ? node->piece_rows < (node->rows > 0) || node->piece_rows > node->rows
-                               : node->piece_rows != 0)
+    if (tli_is_in_pieces(node) ? piece < (rows > 0) || piece > rows : piece != 0)
         return TLI_RULE(PIECE_IS_1_TO_WROWS);
-    if (!node->rows || !node->state) return TLI_NO_RULE;
+    if (!rows || !node->state) return TLI_NO_RULE;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
-        if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
+        if (graph->outputs[k].bytes % (uint64_t)rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     return TLI_NO_RULE;
 }
 
@@ -11228,7 +11974,7 @@ static tli_rule tli_check_reader(const tl_graph *graph, int32_t id) {
         if (!state) continue;
         if (tli_count_uses_above(graph, state->first_output, id) > 1) return TLI_RULE(PIECES_HAVE_ONE_READER);
         if (!node->has_grad || node->takes_blocks) return TLI_RULE(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS);
-        if (state->rows && node->bwork_bytes < tli_find_piece_bytes(graph, state))
+        if (state->weight_rows && node->bwork_bytes < tli_find_piece_bytes(graph, state))
             return TLI_RULE(PIECES_NEED_BWORK);
     }
     return TLI_NO_RULE;
@@ -11289,6 +12035,10 @@ static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, cons
         return TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64);
     if (!tli_add_u64(rules->param, node->param_bytes, &rules->param))
         return TLI_RULE(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64);
+#if TLI_ATTRIBUTES
+    if (!tli_add_stored(graph, (int32_t)(node - graph->nodes), &rules->stored))
+        return TLI_RULE(STORED_SUM_OF_ALL_CONSTANTS_MUST_FIT_64);
+#endif
     return TLI_NO_RULE;
 }
 
@@ -11301,6 +12051,9 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_pieces(graph, id);
     if (!rule) rule = tli_check_reader(graph, id);
     if (!rule) rule = tli_check_dynamic_node(graph, id);
+#if TLI_ATTRIBUTES
+    if (!rule) rule = tli_check_node_attributes(graph, id);
+#endif
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
     if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
@@ -11361,6 +12114,25 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
 
 // -- rules of a graph and of a device --
 
+// Check what is known of nodes when all of them are there: unique names, and that of a stream one node reads
+// all rows. *found: the node or view of a sentence, as tli_find_duplicate has it; -1 = every rule is kept.
+static tl_result tli_check_together(const tli_graph_rules *rules, const tl_graph *graph, int64_t *found,
+                                    tli_rule *rule) {
+    tl_result result = tli_find_duplicate(rules, graph, found);
+    *rule = TLI_RULE(NAME_MUST_BE_UNIQUE);
+#if TLI_ATTRIBUTES
+    if (!result && *found < 0) {
+        int32_t stream;
+        if (!tli_find_shared_stream(rules->env, graph, &stream))
+            return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                            TLI_RULE(NO_MEMORY_TO_FIND_READERS));
+        *found = stream;
+        *rule = TLI_RULE(STREAM_MUST_HAVE_ONE_READER);
+    }
+#endif
+    return result;
+}
+
 static tli_rule tli_check_arrays(const tl_graph *graph) {
     if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_MISSING_OR_FEWER_THAN_ONE);
     if (graph->input_count < 0 || (graph->input_count && !graph->inputs))
@@ -11370,7 +12142,11 @@ static tli_rule tli_check_arrays(const tl_graph *graph) {
         return TLI_RULE(VIEWS_MISSING_OR_NEGATIVE_COUNT);
     if (!graph->text || !graph->text_bytes || graph->text[graph->text_bytes - 1])
         return TLI_RULE(TEXT_MUST_END_WITH_0);
+#if TLI_ATTRIBUTES
+    return tli_check_attribute_arrays(graph);
+#else
     return TLI_NO_RULE;
+#endif
 }
 
 static tl_result tli_check_view(const tli_graph_rules *rules, const tl_graph *graph, int32_t view) {
@@ -11400,11 +12176,11 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
                         TLI_RULE(INPUTS_OUTPUTS_EACH_MUST_BELONG));
     for (i = 0; i < graph->view_count && !result; i++) result = tli_check_view(&rules, graph, i);
-    if (!result) result = tli_find_duplicate(&rules, graph, &found);
+    if (!result) result = tli_check_together(&rules, graph, &found, &rule);
     if (result || found < 0) return result;
     return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, found < graph->node_count ? "node" : "view",
                          found < graph->node_count ? found : found - graph->node_count,
-                         tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
+                         tli_name_of(graph, (uint32_t)found), rule);
 }
 
 // Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in
@@ -11505,6 +12281,9 @@ TLI_IMPL void tl_init_graph(tl_graph *graph) {
 
 TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     if (!graph) return;
+#if TLI_ATTRIBUTES
+    tli_free_attributes(env, graph);
+#endif
     if (graph->node_capacity) tli_release(env, (tl_node *)graph->nodes);
     if (graph->input_capacity) tli_release(env, (tl_node_input *)graph->inputs);
     if (graph->tensor_capacity) tli_release(env, (tl_node_output *)graph->outputs);
@@ -11597,8 +12376,30 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->dies && (desc->keep || !tli_same_text(op, "input")))
         return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
+#if TLI_ATTRIBUTES
+    return tli_check_desc_attributes(desc);
+#else
     return TLI_NO_RULE;
+#endif
 }
+
+#if TLI_ATTRIBUTES
+// tli_reserve_graph for a node, and room for its attributes.
+static tl_result tli_reserve_node(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc,
+                                  size_t text_bytes) {
+    tl_attributes *copy;
+    int ok = tli_reserve_attributes(rules->env, graph, desc, &copy);
+    tl_result result;
+    if (!ok)
+        result = tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                          TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    else
+        result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count, text_bytes);
+    if (copy && graph->tensor_capacity) graph->attributes = copy;    // with the outputs, even where that failed
+    else tli_release_attributes(rules->env, copy);
+    return result;
+}
+#endif
 
 #ifndef TL_NO_PLANNERS
 // The origin of a node (-1 = none) as tl_node_desc.origin has it, for a node that is made from this one.
@@ -11631,13 +12432,14 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->once = node->once;
     desc->dies = tli_dies(node);
     desc->state = (tl_state)node->state;
-    desc->rows = node->rows;
+    desc->weight_rows = node->weight_rows;
     desc->piece_rows = node->piece_rows;
     desc->origin = tli_pass_origin(node->origin);
+    tli_describe_attributes(graph, id, desc);
 }
 
 // Mark what the backward of the last node of `to` needs: the same as that of node `id` of `from`, of which it
-// was made.
+// was made; and the formats of its outputs.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
     tl_node_input *inputs = (tl_node_input *)to->inputs;
@@ -11645,8 +12447,10 @@ static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     int32_t k;
     for (k = 0; k < node->input_count; k++)
         inputs[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
-    for (k = 0; k < node->output_count; k++)
+    for (k = 0; k < node->output_count; k++) {
         outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
+        outputs[made->first_output + k].format = from->outputs[node->first_output + k].format;
+    }
 }
 #endif
 
@@ -11681,7 +12485,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
                         : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
-    node->rows = desc->rows;
+    node->weight_rows = desc->weight_rows;
     node->piece_rows = desc->piece_rows;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
@@ -11689,7 +12493,15 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
         output->output = k;
         output->bytes = desc->output_bytes[k];
         output->needed = (uint8_t)tli_has_update(node);
+#if TLI_ATTRIBUTES
+        output->format = desc->formats ? desc->formats[k] : 0;
+#else
+        output->format = 0;
+#endif
     }
+#if TLI_ATTRIBUTES
+    if (graph->attributes) tli_append_attributes(graph, desc);
+#endif
 }
 
 static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
@@ -11722,21 +12534,35 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
     tli_writer w = tli_writer_of(number, sizeof number);
     const char *name = desc->name ? desc->name : number, *op = desc->op ? desc->op : "op";
     const char *unit = desc->unit ? desc->unit : "";
+    size_t text_bytes;
     tli_rule rule;
     tl_graph before;
-    tl_result result;
+    tl_result result = TL_ERROR_INVALID_ARG;
     tli_put(&w, "n"); tli_put_i64(&w, graph->node_count);
     tli_finish(&w);
     rule = tli_check_desc(desc, name, op, unit);
-    if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", graph->node_count, name, rule);
-    result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count,
-                               tli_text_length(name) + tli_text_length(op) + tli_text_length(unit) + 3);
+#if !TLI_ATTRIBUTES
+    if (desc->rows || desc->stored_count || desc->formats) {
+        result = TL_ERROR_UNSUPPORTED;
+        rule = TLI_RULE(ATTRIBUTES_WERE_LEFT_OUT);
+    }
+#endif
+    if (rule) return tli_fail_item(rules, result, "node", graph->node_count, name, rule);
+    text_bytes = tli_text_length(name) + tli_text_length(op) + tli_text_length(unit) + 3;
+#if TLI_ATTRIBUTES
+    result = tli_reserve_node(rules, graph, desc, text_bytes);
+#else
+    result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count, text_bytes);
+#endif
     if (result) return result;
     before = *graph;
     tli_append_node(graph, desc, name, op);
     result = tli_add_inputs(rules, graph, desc);
     if (!result) result = tli_check_node(rules, graph, before.node_count);
     if (result) *graph = before;
+#if TLI_ATTRIBUTES
+    if (result) tli_cut_attributes(graph);
+#endif
     return result;
 }
 
@@ -11970,12 +12796,15 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
-    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->weight_rows);
     tli_put_attribute(w, " piece=", (uint64_t)node->piece_rows);
     tli_put_place(w, graph, id);
     if (node->state == TL_STATE_HELD) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
     if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
+    tli_put_formats(w, " wfmt=", &graph->outputs[node->first_output], 1);
+    tli_put_formats(w, " mfmt=", &graph->outputs[node->first_output + 1],
+                    node->output_count - tli_is_held(node) - 1);
     tli_put(w, "\n");
 }
 
@@ -11992,7 +12821,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
     if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
-    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->weight_rows);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     tli_put_place(w, graph, id);
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
@@ -12002,6 +12831,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
     if (tli_dies(node)) tli_put(w, " dies");
+    tli_put_attributes(w, graph, id);
     tli_put(w, "\n");
 }
 
@@ -12028,11 +12858,13 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
-    TLI_TLG_WROWS, TLI_TLG_PIECE, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS,
-    TLI_TLG_FIXED, TLI_TLG_FROZEN, TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
+    TLI_TLG_WROWS, TLI_TLG_PIECE, TLI_TLG_ROWS, TLI_TLG_RIN, TLI_TLG_ROW_UNIT, TLI_TLG_FORMAT,
+    TLI_TLG_STORED, TLI_TLG_WEIGHT_FORMAT, TLI_TLG_MOMENT_FORMATS,
+    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
+    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_ORDERED, TLI_TLG_STREAM, TLI_TLG_COUNT
 };
 
-enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
+enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8, TLI_OF_TLG_2 = 16 };
 
 typedef struct tli_tlg_key { const char *key; int lines; } tli_tlg_key;
 
@@ -12044,10 +12876,15 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
     { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
-    { "wrows", TLI_OF_NODE | TLI_OF_STATE }, { "piece", TLI_OF_STATE },
+    { "wrows", TLI_OF_NODE | TLI_OF_STATE | TLI_OF_TLG_2 }, { "piece", TLI_OF_STATE | TLI_OF_TLG_2 },
+    { "rows", TLI_OF_NODE | TLI_OF_TLG_2 }, { "rin", TLI_OF_NODE | TLI_OF_TLG_2 },
+    { "row_unit", TLI_OF_NODE | TLI_OF_TLG_2 }, { "format", TLI_OF_NODE | TLI_OF_TLG_2 },
+    { "stored", TLI_OF_NODE | TLI_OF_TLG_2 }, { "wfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
+    { "mfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
-    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
+    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE },
+    { "ordered", TLI_OF_NODE | TLI_OF_TLG_2 }, { "stream", TLI_OF_NODE | TLI_OF_TLG_2 }
 };
 
 typedef struct tli_tlg {
@@ -12061,6 +12898,10 @@ typedef struct tli_tlg {
     uint64_t   weight_bytes;           // of the state of the current line
     char      *text;                   // its name, op, unit and needs, each ended by 0
     int32_t    input_capacity, bytes_capacity, text_capacity;
+    tl_relation *relations;            // of its inputs
+    tl_stored *stored;                 // its constants
+    uint8_t   *formats;                // of its outputs
+    int32_t    relation_capacity, stored_capacity, format_capacity;
 } tli_tlg;
 
 // Fail with "tl_parse_graph: line 3: fwd: ...".
@@ -12112,6 +12953,8 @@ static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r, int is_state) {
     while (tli_next_word(r, &word)) {
         int has_value = tli_cut_word(word, &key, &value);
         k = tli_find_attribute(key, is_state ? TLI_OF_STATE : TLI_OF_NODE);
+        if (k < TLI_TLG_COUNT && tli_tlg_keys[k].lines & TLI_OF_TLG_2 && t->version < 2)
+            return tli_fail_word(t, key, TLI_RULE(ATTRIBUTE_IS_OF_TLG_2));
         if (k == TLI_TLG_COUNT) return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
         if (t->values[k].text) return tli_fail_key(t, k, TLI_RULE(IS_GIVEN_TWICE));
         if (has_value != (k < TLI_TLG_KEEP))
@@ -12148,7 +12991,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         ++*number;
     }
     for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
-        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
+        int32_t *number = k == TLI_TLG_WROWS ? &desc->weight_rows : &desc->piece_rows;
         if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
     }
@@ -12162,23 +13005,6 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     desc->dies = t->values[TLI_TLG_DIES].text != NULL;
     return TL_OK;
-}
-
-// Cut the next item off a list "a,b,c". A list has one item more than it has commas.
-static tli_word tli_next_item(tli_word *list) {
-    tli_word item = *list;
-    item.length = 0;
-    while (item.length < list->length && item.text[item.length] != ',') item.length++;
-    list->text += item.length + (item.length < list->length);
-    list->length -= item.length + (item.length < list->length);
-    return item;
-}
-
-static int32_t tli_count_items(tli_word list) {
-    int32_t count = 1;
-    size_t i;
-    for (i = 0; i < list.length; i++) count += list.text[i] == ',';
-    return count;
 }
 
 // Read a list of numbers of 64 bits to the bytes of outputs from `first` on.
@@ -12230,6 +13056,87 @@ static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     return TL_OK;
 }
 
+static tl_result tli_fail_memory(const tli_tlg *t) {
+    return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
+}
+
+// "rows=64@0 rin=1:1,whole row_unit=8 ordered stream"
+static tl_result tli_read_rows(tli_tlg *t, tl_node_desc *desc) {
+    tli_word rows = t->values[TLI_TLG_ROWS], rin = t->values[TLI_TLG_RIN], unit = t->values[TLI_TLG_ROW_UNIT];
+    void *relations = t->relations;
+    int32_t k;
+    int found, ok;
+    desc->ordered = t->values[TLI_TLG_ORDERED].text != NULL;
+    desc->stream = t->values[TLI_TLG_STREAM].text != NULL;
+    if (!rows.text) {
+        k = rin.text ? TLI_TLG_RIN : unit.text ? TLI_TLG_ROW_UNIT : desc->ordered ? TLI_TLG_ORDERED
+                                                                                  : TLI_TLG_STREAM;
+        return t->values[k].text ? tli_fail_key(t, k, TLI_RULE(NEEDS_ROWS)) : TL_OK;
+    }
+    ok = tli_read_u64(tli_cut_at(&rows, '@', &found), &desc->rows) && desc->rows;
+    if (!ok || !found || !tli_read_i32(rows, &desc->row_axis))
+        return tli_fail_key(t, TLI_TLG_ROWS, TLI_RULE(MUST_BE_A_NUMBER_OF_ROWS_AND_AN_AXIS));
+    if (unit.text && (!tli_read_u64(unit, &desc->row_unit) || !desc->row_unit))
+        return tli_fail_key(t, TLI_TLG_ROW_UNIT, TLI_RULE(MUST_BE_A_NUMBER_FROM_1_TO_2_64_1));
+    if (desc->input_count != (rin.text ? tli_count_items(rin) : 0))
+        return tli_fail_key(t, TLI_TLG_RIN, TLI_RULE(MUST_BE_ONE_RELATION_AN_INPUT));
+    ok = tli_grow(t->rules.env, &relations, &t->relation_capacity, 0, desc->input_count, sizeof *t->relations);
+    desc->relations = t->relations = (tl_relation *)relations;
+    if (!ok) return tli_fail_memory(t);
+    if (!desc->input_count) desc->relations = NULL;
+    for (k = 0; k < desc->input_count; k++)
+        if (!tli_read_relation(tli_next_item(&rin), &t->relations[k]))
+            return tli_fail_key(t, TLI_TLG_RIN, TLI_RULE(MUST_BE_RELATIONS_LIKE_1_1_OR_3_1_1));
+    return TL_OK;
+}
+
+// Read a list of names to the formats of outputs from `first` on.
+static tl_result tli_read_format_list(tli_tlg *t, int32_t key, int32_t first, int32_t count) {
+    tli_word list = t->values[key];
+    int32_t k;
+    if (!list.text) return TL_OK;
+    if (tli_count_items(list) != count)
+        return tli_fail_key(t, key, key == TLI_TLG_MOMENT_FORMATS ? TLI_RULE(MUST_BE_ONE_FORMAT_A_MOMENT)
+                                                                  : TLI_RULE(MUST_BE_ONE_FORMAT_AN_OUTPUT));
+    for (k = first; k < first + count; k++)
+        if (!tli_read_tensor_format(tli_next_item(&list), &t->formats[k]))
+            return tli_fail_key(t, key, TLI_RULE(MUST_BE_FORMATS_LIKE_F32_OR_I8));
+    return TL_OK;
+}
+
+static tl_result tli_read_formats(tli_tlg *t, tl_node_desc *desc, int is_state) {
+    void *formats = t->formats;
+    int32_t k, held = t->values[TLI_TLG_HOLD].text != NULL;
+    tl_result result;
+    int ok;
+    if (!t->values[TLI_TLG_FORMAT].text && !t->values[TLI_TLG_WEIGHT_FORMAT].text &&
+        !t->values[TLI_TLG_MOMENT_FORMATS].text) return TL_OK;
+    ok = tli_grow(t->rules.env, &formats, &t->format_capacity, 0, desc->output_count, sizeof *t->formats);
+    desc->formats = t->formats = (uint8_t *)formats;
+    if (!ok) return tli_fail_memory(t);
+    for (k = 0; k < desc->output_count; k++) t->formats[k] = TL_TENSOR_FORMAT_NONE;
+    if (!is_state) return tli_read_format_list(t, TLI_TLG_FORMAT, 0, desc->output_count);
+    result = tli_read_format_list(t, TLI_TLG_WEIGHT_FORMAT, 0, 1);
+    return result ? result
+                  : tli_read_format_list(t, TLI_TLG_MOMENT_FORMATS, 1, desc->output_count - 1 - held);
+}
+
+static tl_result tli_read_constants(tli_tlg *t, tl_node_desc *desc) {
+    tli_word list = t->values[TLI_TLG_STORED];
+    void *stored = t->stored;
+    int32_t k;
+    int ok;
+    if (!list.text) return TL_OK;
+    desc->stored_count = tli_count_items(list);
+    ok = tli_grow(t->rules.env, &stored, &t->stored_capacity, 0, desc->stored_count, sizeof *t->stored);
+    desc->stored = t->stored = (tl_stored *)stored;
+    if (!ok) return tli_fail_memory(t);
+    for (k = 0; k < desc->stored_count; k++)
+        if (!tli_read_stored(tli_next_item(&list), &t->stored[k]))
+            return tli_fail_key(t, TLI_TLG_STORED, TLI_RULE(MUST_BE_CONSTANTS_LIKE_400_I8));
+    return TL_OK;
+}
+
 // Append a word and a final 0 at *at, where the caller has made room.
 static const char *tli_keep_word(char **at, tli_word word) {
     const char *text = *at;
@@ -12257,6 +13164,9 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r, int is_state) {
     if (!result) result = tli_read_numbers(t, &desc);
     if (!result) result = tli_read_lists(t, &desc, is_state);
     if (!result && is_state) result = tli_read_state(t, &desc);
+    if (!result) result = tli_read_rows(t, &desc);
+    if (!result) result = tli_read_formats(t, &desc, is_state);
+    if (!result) result = tli_read_constants(t, &desc);
     if (result) return result;
     unit = t->values[TLI_TLG_UNIT];
     needs = t->values[TLI_TLG_NEEDS];
@@ -12322,6 +13232,7 @@ static int32_t tli_find_line(const char *text, size_t length, int64_t node) {
 static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
     tli_reader r;
     tli_word word;
+    tli_rule rule;
     tl_result result;
     int64_t found;
     if (length > TLI_TEXT_LIMIT)
@@ -12340,11 +13251,11 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
     if (!t->version) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG));
     if (!t->graph->node_count) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_FIRST_NODE));
     if (t->version > 1 && !t->has_ended) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_ITS_END));
-    result = tli_find_duplicate(&t->rules, t->graph, &found);
+    result = tli_check_together(&t->rules, t->graph, &found, &rule);
     if (result || found < 0) return result;
     t->rules.line = tli_find_line(text, length, found);
     return tli_fail_item(&t->rules, TL_ERROR_INVALID_ARG, "node", found, tl_name_node(t->graph, (int32_t)found),
-                         TLI_RULE(NAME_MUST_BE_UNIQUE));
+                         rule);
 }
 
 static tl_result tli_parse_tlg(tl_env *env, tli_function function, const char *text, size_t length,
@@ -12359,6 +13270,9 @@ static tl_result tli_parse_tlg(tl_env *env, tli_function function, const char *t
     tli_release(env, t.inputs);
     tli_release(env, t.bytes);
     tli_release(env, t.text);
+    tli_release(env, t.relations);
+    tli_release(env, t.stored);
+    tli_release(env, t.formats);
     if (result) tl_free_graph(env, graph);
     return result;
 }
@@ -12445,8 +13359,8 @@ static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
 //     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
 //                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
 
-// The node that a state is. bytes: [2 + moments] room for those of its outputs.
-static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
+// The node that a state is. bytes, formats: [2 + moments] room for those of its outputs.
+static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes, uint8_t *formats) {
     tl_node_desc node;
     tli_zero(&node, sizeof node);
     bytes[0] = desc->bytes;
@@ -12459,9 +13373,14 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.output_count = 1 + desc->moment_count;
     if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
+    if (desc->weight_format || desc->moment_formats) node.formats = formats;
+#if TLI_ATTRIBUTES
+    formats[0] = (uint8_t)desc->weight_format;
+    if (desc->moment_formats) tli_copy(formats + 1, desc->moment_formats, (size_t)desc->moment_count);
+#endif
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
-    node.rows = desc->rows;
+    node.weight_rows = desc->weight_rows;
     node.piece_rows = desc->piece_rows;
     node.fixed = 1;
     return node;
@@ -12475,10 +13394,15 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
-    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes);
+#if TLI_ATTRIBUTES
+    if (!tli_is_below((int64_t)desc->weight_format, TL_TENSOR_FORMAT_COUNT))
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(FORMAT_THERE_IS_NO_SUCH));
+#endif
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes + 1);
     if (!bytes)
         return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
-    node = tli_describe_state(desc, bytes);
+    node = tli_describe_state(desc, bytes, (uint8_t *)(bytes + 2 + desc->moment_count));
     result = tli_add_node(rules, graph, &node);
     tli_release(rules->env, bytes);
     return result;
@@ -12514,6 +13438,7 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
             outputs[count++] = from->outputs[from->nodes[id].first_output + i];
         if (node->state != TL_STATE_TRAINED) continue;
         outputs[count] = outputs[node->first_output];
+        outputs[count].format = TL_TENSOR_FORMAT_NONE;
         outputs[count++].output = node->output_count++;
         node->state = TL_STATE_HELD;
     }
@@ -12531,7 +13456,8 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
 static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_node_input *inputs,
                                tl_node_output *outputs, int32_t tensor_count, tl_view *views) {
     tl_graph old = *graph;
-    old.text_capacity = 0;      // the text stays
+    old.text_capacity = 0;      // the text stays,
+    old.attributes = NULL;      // and so do the attributes
     graph->nodes = nodes;     graph->node_capacity = graph->node_count;
     graph->inputs = inputs;   graph->input_capacity = graph->input_count;
     graph->outputs = outputs; graph->tensor_count = graph->tensor_capacity = tensor_count;
@@ -12554,6 +13480,7 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tl_node_input *inputs;
     tl_node_output *outputs;
     tl_view *views;
+    tl_attributes *attributes = (tl_attributes *)graph->attributes;
     tl_result result;
     TL_ASSERT(graph);
     result = tl_check_graph(env, graph);
@@ -12570,11 +13497,15 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more,
                                                 sizeof *outputs);
     views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
-    if (nodes && inputs && outputs && views) {
+    if (graph->attributes && !graph->tensor_capacity)   // they belong to the graph where its outputs do
+        attributes = tli_copy_attributes(env, graph->attributes);
+    if (nodes && inputs && outputs && views && !attributes == !graph->attributes) {
         tli_fill_held(graph, nodes, inputs, outputs, views);
         tli_replace_arrays(env, graph, nodes, inputs, outputs, graph->tensor_count + more, views);
+        graph->attributes = attributes;
         return TL_OK;
     }
+    if (!graph->tensor_capacity) tli_release_attributes(env, attributes);
     tli_release(env, nodes);
     tli_release(env, inputs);
     tli_release(env, outputs);
@@ -12601,12 +13532,14 @@ static int tli_copy_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
                                                          sizeof *from->outputs);
     to->views = (const tl_view *)tli_copy_array(env, from->views, from->view_count, sizeof *from->views);
     to->text = (const char *)tli_copy_array(env, from->text, (int32_t)from->text_bytes, 1);
+    to->attributes = from->attributes ? tli_copy_attributes(env, from->attributes) : NULL;
     to->node_capacity = from->node_count + 1;
     to->input_capacity = from->input_count + 1;
     to->tensor_capacity = from->tensor_count + 1;
     to->view_capacity = from->view_count + 1;
     to->text_capacity = from->text_bytes + 1;
-    if (to->nodes && to->inputs && to->outputs && to->views && to->text) return 1;
+    if (to->nodes && to->inputs && to->outputs && to->views && to->text && !to->attributes == !from->attributes)
+        return 1;
     tl_free_graph(env, to);
     return 0;
 }
@@ -12614,7 +13547,7 @@ static int tli_copy_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
 // The rows of a piece of a state: as many as piece_bytes hold, in units that keep every piece aligned. 0 = the
 // state stays whole.
 static int32_t tli_find_piece_rows(const tl_pieces_desc *desc, const tl_graph *graph, const tl_node *state) {
-    uint64_t rows = (uint64_t)state->rows, bytes = graph->outputs[state->first_output].bytes;
+    uint64_t rows = (uint64_t)state->weight_rows, bytes = graph->outputs[state->first_output].bytes;
     uint64_t unit = 1, alignment = desc->alignment_bytes, count;
     int32_t k;
     if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows) return 0;
@@ -12643,7 +13576,7 @@ static int32_t tli_find_piece_reader(const tl_graph *graph, int32_t state) {
 // that. 0 = the cost does not fit.
 static int tli_train_in_pieces(const tl_pieces_desc *desc, tl_node *state, tl_node *reader,
                                uint64_t kernel_bytes, uint64_t piece_bytes) {
-    uint64_t pieces = (uint64_t)(state->rows / state->piece_rows + (state->rows % state->piece_rows != 0));
+    uint64_t pieces = (uint64_t)tli_count_state_pieces(state);
     uint64_t alignment = tli_larger_u64(TLI_PIECE_ALIGNMENT, desc->alignment_bytes), calls, scratch;
     if (!tli_mul_u64(2 * pieces - 1, desc->call_cost, &calls) ||
         !tli_add_u64(reader->bwd_cost, calls, &reader->bwd_cost) ||
@@ -12683,7 +13616,7 @@ TLI_IMPL tl_result tl_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_g
     tl_init_graph(graph);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_PIECES),
-                        TLI_RULE(PIECE_ALIGNMENT_MUST_BE_POWER));
+                        TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     result = tl_check_graph(env, desc->graph);
     if (result) return result;
     if (!tli_copy_graph(env, desc->graph, graph))
@@ -12715,6 +13648,7 @@ typedef struct tli_owner {
     int32_t    *weights;       // [nodes of from] the state made of its weights; -1 = none
     int32_t    *first_reader;  // [nodes of from] of a state; -1 = none
     tl_tensor  *inputs;        // of the node at hand
+    tl_relation *relations;    // the same of its rows
 } tli_owner;
 
 static tl_result tli_fail_owner(const tli_owner *o) {
@@ -12755,7 +13689,7 @@ static tl_result tli_own_weights(tli_owner *o, int32_t id) {
     state.kind = node->has_grad ? TL_STATE_TRAINED : TL_STATE_FROZEN;
     state.unit = node->unit ? tl_name_unit(o->from, id) : NULL;
     state.layer = node->layer + 1;
-    state.rows = node->has_grad ? node->rows : 0;
+    state.weight_rows = node->has_grad ? node->weight_rows : 0;
     result = node->has_grad ? tli_price_update(o, node->param_bytes, moments, &state.update_cost) : TL_OK;
     if (!result) result = tl_add_state(o->env, o->to, &state, &weight);
     if (result) return result;
@@ -12786,7 +13720,12 @@ static tl_result tli_own_node(tli_owner *o, int32_t id) {
     desc.input_count += has_weights;
     desc.output_bytes = bytes;
     desc.param_bytes = has_weights ? 0 : node->param_bytes;
-    if (has_weights) desc.rows = 0;
+    if (has_weights) desc.weight_rows = 0;
+    if (desc.rows && has_weights) {
+        for (k = 0; k < node->input_count; k++) o->relations[k] = desc.relations[k];
+        tli_zero(&o->relations[k], sizeof o->relations[k]);     // TL_RELATION_WHOLE
+        desc.relations = o->relations;
+    }
     if (!result) result = tl_add_node(o->env, o->to, &desc, &o->new_ids[id]);
     if (!result) tli_copy_needs(from, id, o->to);
     if (!result && has_weights)    // a backward reads the weights where it makes the gradient of its inputs
@@ -12904,11 +13843,15 @@ TLI_IMPL tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc
     o.weights = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.weights);
     o.first_reader = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.first_reader);
     o.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)desc->graph->input_count + 1, sizeof *o.inputs);
-    result = o.new_ids && o.weights && o.first_reader && o.inputs ? tli_own_graph(&o) : tli_fail_owner(&o);
+    o.relations = (tl_relation *)tli_alloc_array(env, (uint64_t)desc->graph->input_count + 1,
+                                                 sizeof *o.relations);
+    result = o.new_ids && o.weights && o.first_reader && o.inputs && o.relations ? tli_own_graph(&o)
+                                                                                 : tli_fail_owner(&o);
     tli_release(env, o.new_ids);
     tli_release(env, o.weights);
     tli_release(env, o.first_reader);
     tli_release(env, o.inputs);
+    tli_release(env, o.relations);
     if (result) tl_free_graph(env, graph);
     return result;
 }
@@ -14178,6 +15121,8 @@ typedef struct tli_fusion {
     uint8_t *needed;           // [tensors] 1 = some backward reads it
     tl_tensor *inputs;         // [inputs] inputs of the node being added
     uint64_t  *bytes;          // [tensors] bytes of its outputs
+    tl_relation *relations;    // [inputs] how the rows of its inputs relate
+    tl_stored *stored;         // [constants] its constants
     int32_t  searches;         // calls of tli_find_length so far
 } tli_fusion;
 
@@ -14519,6 +15464,54 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
     return head->inplace;
 }
 
+// Whether a member takes its rows from the member before it one by one.
+static int tli_passes_rows(const tli_fusion *f, int32_t id, const tl_node_rows *r) {
+    const tl_node *node = &f->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *from = &f->graph->outputs[f->graph->inputs[node->first_input + k].tensor];
+        if (from->node == f->previous[id] &&
+            f->graph->attributes->relations[r->first_relation + k].kind != TL_RELATION_SAME) return 0;
+    }
+    return 1;
+}
+
+// Describe the rows of the fused node that ends at `last`: those of all its members, in units of all, if they
+// have the same.
+static void tli_fuse_rows(const tli_fusion *f, int32_t last, tl_node_desc *desc) {
+    const tl_graph *graph = f->graph;
+    int32_t id = f->heads[last], at, k, count = 0;
+    uint64_t a, b, rest;
+    for (at = 0; at < f->counts[last] && desc->rows; at++, id = f->next[id]) {
+        const tl_node *node = &graph->nodes[id];
+        const tl_node_rows *r = tli_find_rows(graph, id);
+        if (!r || r->rows != desc->rows || r->axis != desc->row_axis ||
+            (at > 0 && !tli_passes_rows(f, id, r))) {
+            tli_omit_rows(desc);
+            return;
+        }
+        for (a = desc->row_unit, b = r->unit; b; rest = a % b, a = b, b = rest) {}  // Euclid's algorithm
+        desc->row_unit = desc->row_unit / a * r->unit;      // divides rows as both do
+        desc->ordered &= r->ordered;
+        for (k = 0; k < node->input_count; k++)
+            if (!at || graph->outputs[graph->inputs[node->first_input + k].tensor].node != f->previous[id])
+                f->relations[count++] = graph->attributes->relations[r->first_relation + k];
+    }
+    if (desc->rows) desc->relations = count ? f->relations : NULL;
+}
+
+// Describe what the fused node that ends at `last` has of the attributes of its members.
+static void tli_fuse_attributes(const tli_fusion *f, int32_t last, tl_node_desc *desc) {
+    int32_t id = f->heads[last], at, k;
+    tli_fuse_rows(f, last, desc);
+    for (at = 0, desc->stored_count = 0; at < f->counts[last]; at++, id = f->next[id]) {
+        const tl_stored *stored;
+        int32_t count = tli_find_stored(f->graph, id, &stored);
+        for (k = 0; k < count; k++) f->stored[desc->stored_count++] = stored[k];
+    }
+    desc->stored = f->stored;
+}
+
 // Add the node that ends at `last`, with the outer inputs of its members; then mark what backward
 // reads.
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
@@ -14549,6 +15542,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     if (count > 1) {
         desc.op = f->desc->op ? f->desc->op : "fused";
         desc.inplace = tli_fuse_inplace(f, last) + 1;
+        tli_fuse_attributes(f, last, &desc);
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
         desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
@@ -14565,6 +15559,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     for (k = 0; k < end->output_count; k++) {
         int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
         ((tl_node_output *)graph->outputs)[tensor].needed = old->outputs[end->first_output + k].needed;
+        ((tl_node_output *)graph->outputs)[tensor].format = old->outputs[end->first_output + k].format;
         f->tensors[end->first_output + k] = tensor;
     }
     return TL_OK;
@@ -14635,6 +15630,13 @@ static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *
     f->inputs = (tl_tensor *)tli_alloc_array(env, inputs, sizeof *f->inputs);
     f->needed = (uint8_t *)tli_alloc_array(env, tensors, 1);
     if (!f->next || !f->bytes || !f->inputs || !f->needed) return 0;
+    if (graph->attributes) {
+        f->relations = (tl_relation *)tli_alloc_array(env, (uint64_t)graph->attributes->relation_count + 1,
+                                                      sizeof *f->relations);
+        f->stored = (tl_stored *)tli_alloc_array(env, (uint64_t)graph->attributes->stored_count + 1,
+                                                 sizeof *f->stored);
+        if (!f->relations || !f->stored) return 0;
+    }
     f->previous = f->next + nodes;
     f->chains = f->previous + nodes;
     f->heads = f->chains + nodes;
@@ -14685,6 +15687,8 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
     tli_release(env, f.bytes);
     tli_release(env, f.inputs);
     tli_release(env, f.needed);
+    tli_release(env, f.relations);
+    tli_release(env, f.stored);
     if (result) tl_free_fusion_plan(env, &plan);
     *fusion = plan;
     return result;
@@ -21281,8 +22285,8 @@ static void tli_walk_update(const tli_walk *w, const tli_state_piece *piece, tl_
     int32_t i;
     for (i = state->first_output; i < state->first_output + state->output_count; i++, at++) {
         *at = tli_walk_tensor(w, i, 1);
-        at->bytes = at->bytes / (uint64_t)state->rows * (uint64_t)piece->count;
-        at->offset = w->graph->outputs[i].bytes / (uint64_t)state->rows * (uint64_t)piece->first;
+        at->bytes = at->bytes / (uint64_t)state->weight_rows * (uint64_t)piece->count;
+        at->offset = w->graph->outputs[i].bytes / (uint64_t)state->weight_rows * (uint64_t)piece->first;
     }
     for (i = 0; i < state->output_count; i++) *at++ = i ? tli_walk_nothing() : gradient;
     tli_walk_place_operands(w, state, call);
@@ -21321,7 +22325,7 @@ static tl_result tli_walk_pieces(const tli_walk *w, tl_replay_call *call) {
         gradient.start = piece.is_update ? TL_START_FILLED : TL_START_ZERO;
         call->first = piece.first;
         call->count = piece.count;
-        call->total = state->rows;
+        call->total = state->weight_rows;
         call->saved = saved;
         if (piece.is_update) tli_walk_update(w, &piece, gradient, call);
         else tli_walk_make_piece(w, &piece, gradient, call);
@@ -23023,7 +24027,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     tli_send(s, ", ");
     tli_send_constant(s, node->swork_bytes);
     tli_send(s, ", ");
-    tli_send_i32(s, node->rows);
+    tli_send_i32(s, node->weight_rows);
     tli_send(s, ", ");
     tli_send_i32(s, node->piece_rows);
     tli_send(s, " },  // ");
@@ -23071,7 +24075,9 @@ static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const c
         tli_send_i32(s, graph->outputs[i].output);
         tli_send(s, ", ");
         tli_send_constant(s, graph->outputs[i].bytes);
-        tli_send(s, graph->outputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+        tli_send(s, graph->outputs[i].needed ? ", 1, " : ", 0, ");
+        tli_send_i32(s, graph->outputs[i].format);
+        tli_send(s, " },\n");
     }
     tli_send(s, "};\n");
     if (graph->view_count) tli_open_table(s, "tl_view", name, "_views", (uint64_t)graph->view_count);
@@ -23095,6 +24101,61 @@ static void tli_send_array(tli_stream *s, const char *name, const char *what, in
     tli_send(s, ",");
 }
 
+static void tli_send_row_tables(tli_stream *s, const tl_attributes *a, const char *name) {
+    int32_t numbers[5], i;
+    if (a->row_count) tli_open_table(s, "tl_node_rows", name, "_rows", (uint64_t)a->row_count);
+    for (i = 0; i < a->row_count; i++) {
+        const tl_node_rows *r = &a->rows[i];
+        numbers[0] = r->node; numbers[1] = r->first_relation;
+        numbers[2] = r->axis; numbers[3] = r->ordered; numbers[4] = r->stream;
+        tli_send(s, "    { ");
+        tli_send_constant(s, r->rows);
+        tli_send(s, ", ");
+        tli_send_constant(s, r->unit);
+        tli_send(s, ", ");
+        tli_send_list(s, numbers, 5);
+        tli_send(s, " },\n");
+    }
+    if (a->row_count) tli_send(s, "};\n");
+    if (a->relation_count) tli_open_table(s, "tl_relation", name, "_relations", (uint64_t)a->relation_count);
+    for (i = 0; i < a->relation_count; i++) {
+        const tl_relation *r = &a->relations[i];
+        numbers[0] = r->kind; numbers[1] = r->kernel; numbers[2] = r->stride;
+        numbers[3] = r->padding; numbers[4] = r->dilation;
+        tli_send(s, "    { ");
+        tli_send_list(s, numbers, 5);
+        tli_send(s, " },\n");
+    }
+    if (a->relation_count) tli_send(s, "};\n");
+}
+
+// Send the attributes of a graph, if it has any.
+static void tli_send_attribute_tables(tli_stream *s, const tl_attributes *a, const char *name) {
+    int32_t i;
+    if (!a) return;
+    tli_send_row_tables(s, a, name);
+    if (a->stored_count) tli_open_table(s, "tl_stored", name, "_stored", (uint64_t)a->stored_count);
+    for (i = 0; i < a->stored_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_constant(s, a->stored[i].bytes);
+        tli_send(s, ", ");
+        tli_send_i32(s, a->stored[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, a->stored[i].format);
+        tli_send(s, " },\n");
+    }
+    if (a->stored_count) tli_send(s, "};\n");
+    tli_send(s, "\nstatic const tl_attributes ");
+    tli_send(s, name);
+    tli_send(s, "_attributes = {\n");
+    tli_send_array(s, name, "_rows", a->row_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_relations", a->relation_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_stored", a->stored_count);
+    tli_send(s, "\n    0, 0, 0  // no room to grow\n};\n");
+}
+
 static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named,
                                  const char *name) {
     int32_t i;
@@ -23104,6 +24165,7 @@ static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_
     tli_send_tensor_tables(s, graph, name);
     tli_open_table(s, "char", name, "_text", graph->text_bytes);
     tli_send_text_table(s, graph);
+    tli_send_attribute_tables(s, graph->attributes, name);
     tli_send(s, "\nstatic const tl_graph ");
     tli_send(s, name);
     tli_send(s, "_graph = {\n");
@@ -23118,7 +24180,9 @@ static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_
     tli_send_array(s, name, "_text", graph->text_bytes);
     tli_send(s, "\n    ");
     tli_send_constant(s, graph->batch);
-    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n");
+    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0,  // no room to grow\n    ");
+    if (graph->attributes) { tli_send(s, "&"); tli_send(s, name); tli_send(s, "_attributes\n};\n"); }
+    else tli_send(s, "NULL\n};\n");
 }
 
 static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {
@@ -24102,6 +25166,7 @@ static void tli_send_piece_call(tli_stream *s, const tli_code *c, const tli_code
     const tl_graph *graph = c->table.graph;
     const tli_code_kernel *kernel = &c->kernels[2 * c->ops[row->node] + 1];
     const tl_node *node = &graph->nodes[row->node];
+    const tl_node_output *outputs = &graph->outputs[node->first_output];
     int32_t i;
     tli_send(s, "        ");
     tli_send_callee(s, c, row);
@@ -24112,7 +25177,7 @@ static void tli_send_piece_call(tli_stream *s, const tli_code *c, const tli_code
         tli_send_word(s, c, &c->words[row->first + i], 0);
         if (!node->state || param->part != TLI_ROLE_NEEDED_OUT || param->number >= node->output_count) continue;
         tli_send(s, " + (size_t)first * ");
-        tli_send_constant(s, graph->outputs[node->first_output + param->number].bytes / (uint64_t)node->rows);
+        tli_send_constant(s, outputs[param->number].bytes / (uint64_t)node->weight_rows);
     }
     tli_send(s, ", first, count);\n");
 }
@@ -24128,7 +25193,7 @@ static void tli_send_piece_clear(tli_stream *s, const tli_code *c, const tli_cod
         tli_send(s, "        memset(");
         tli_send_word(s, c, &c->words[loop->update.first + i], 0);
         tli_send(s, ", 0, (size_t)count * ");
-        tli_send_constant(s, graph->outputs[state->first_output].bytes / (uint64_t)state->rows);
+        tli_send_constant(s, graph->outputs[state->first_output].bytes / (uint64_t)state->weight_rows);
         tli_send(s, ");\n");
     }
 }
@@ -24147,11 +25212,11 @@ static void tli_send_loops(tli_stream *s, const tli_code *c) {
         tli_send(s, "    int32_t first, count = ");
         tli_send_i32(s, state->piece_rows);
         tli_send(s, ";\n    for (first = 0; first < ");
-        tli_send_i32(s, state->rows);
+        tli_send_i32(s, state->weight_rows);
         tli_send(s, "; first += count) {\n        if (count > ");
-        tli_send_i32(s, state->rows);
+        tli_send_i32(s, state->weight_rows);
         tli_send(s, " - first) count = ");
-        tli_send_i32(s, state->rows);
+        tli_send_i32(s, state->weight_rows);
         tli_send(s, " - first;\n");
         tli_send_piece_clear(s, c, loop);
         tli_send_piece_call(s, c, &loop->gradient);
@@ -34311,6 +35376,7 @@ static int tli_alloc_merged(tli_merged *m, const tl_graph *old) {
     uint64_t tensors = (uint64_t)old->tensor_count;
     m->graph = *old;
     m->graph.node_count = m->graph.input_count = m->graph.tensor_count = m->graph.view_count = 0;
+    m->graph.attributes = NULL;     // nodes have other numbers
     m->graph.nodes = (tl_node *)tli_alloc_array(m->env, nodes, sizeof(tl_node));
     m->graph.inputs = (tl_node_input *)tli_alloc_array(m->env, inputs + 1, sizeof(tl_node_input));
     m->graph.outputs = (tl_node_output *)tli_alloc_array(m->env, tensors, sizeof(tl_node_output));
@@ -37467,6 +38533,7 @@ static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d)
     d->graph.outputs = outputs;
     d->graph.inputs = inputs;
     d->graph.views = NULL;
+    d->graph.attributes = NULL;     // nodes have other numbers
     d->graph.view_count = 0;
     tli_fill_searched(from, desc->lossless, (tl_node *)d->memory, inputs, outputs, new_tensors, d);
     desc->graph = &d->graph;
@@ -38504,6 +39571,7 @@ static tl_result tli_remat_bound_codec(tli_remat *r, uint64_t limit) {
         tli_remat_narrow(r, copy, outputs);
         narrow.nodes = copy;
         narrow.outputs = outputs;
+        narrow.attributes = NULL;
         result = tli_remat_bound_narrow(r, &narrow, limit / 4 + 1);
     }
     tli_release(&r->quiet, copy);
@@ -38615,6 +39683,21 @@ static void tli_remat_report_best(const tli_remat *r, const tl_plan *best, tl_re
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
+// Codecs take what they compress for f32.
+static tl_result tli_check_codec_formats(tl_env *env, const tl_remat_desc *desc) {
+    const tl_graph *graph = desc->graph;
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(PLAN_REMAT));
+    int32_t k;
+    for (k = 0; k < graph->tensor_count && desc->codec; k++) {
+        const tl_node_output *output = &graph->outputs[k];
+        int may = !graph->nodes[output->node].is_input && !(desc->lossless && desc->lossless[k]);
+        if (may && output->format != TL_TENSOR_FORMAT_NONE && output->format != TL_TENSOR_FORMAT_F32)
+            return tli_fail_item(&rules, TL_ERROR_UNSUPPORTED, "node", output->node,
+                                 tl_name_node(graph, output->node), TLI_RULE(CODEC_COMPRESSES_F32_ALONE));
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (!result) result = tli_check_live(env, TLI_IN(PLAN_REMAT), desc->live);
@@ -38642,7 +39725,8 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 #else
     (void)budget;
 #endif
-    return desc->device ? tl_check_device(env, desc->device) : TL_OK;
+    result = tli_check_codec_formats(env, desc);
+    return result || !desc->device ? result : tl_check_device(env, desc->device);
 }
 
 // Take the caller's pool, or begin one for this call alone.
@@ -38921,13 +40005,14 @@ static int tli_arena_round(tli_arena_plan *a) {
         a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
         a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
         a->nodes[i].swork_bytes = tli_round_bytes(a->nodes[i].swork_bytes, a->alignment);
-        a->nodes[i].rows = a->nodes[i].piece_rows = 0;      // which do not divide rounded bytes
+        a->nodes[i].weight_rows = a->nodes[i].piece_rows = 0;      // which do not divide rounded bytes
     }
     for (i = 0; i < graph->tensor_count; i++)
         a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
     a->graph = *graph;
     a->graph.nodes = a->nodes;
     a->graph.outputs = a->outputs;
+    a->graph.attributes = NULL;     // bytes are no longer as many for each row
     return 1;
 }
 
@@ -39846,7 +40931,7 @@ static uint64_t tli_find_largest_gradient(const tl_graph *graph) {
     uint64_t most = 0;
     int32_t id;
     for (id = 0; id < graph->node_count; id++)
-        if (graph->nodes[id].state == TL_STATE_TRAINED && graph->nodes[id].rows > 1)
+        if (graph->nodes[id].state == TL_STATE_TRAINED && graph->nodes[id].weight_rows > 1)
             most = tli_larger_u64(most, graph->outputs[graph->nodes[id].first_output].bytes);
     return most;
 }
@@ -46197,6 +47282,7 @@ static tl_result tli_check_precision_of(tl_env *env, tli_function function, cons
     int32_t i;
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
     result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_refuse_formats(env, function, desc->graph, 1, TLI_RULE(FORMAT_NO_OTHER_THAN_F32));
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_rows(env, function, desc->profiles, desc->profile_count);
     for (i = 0; !result && i < desc->graph->node_count; i++) {
@@ -47798,6 +48884,7 @@ static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
                         TLI_RULE(TRAINING_ANY_RESULT_MUST_BE_0_OR_1));
     result = tl_check_graph(env, graph);
+    if (!result) result = tli_refuse_formats(env, rules.function, graph, 1, TLI_RULE(FORMAT_NO_OTHER_THAN_F32));
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     if (desc->plan->node_count != graph->node_count || !desc->plan->nodes)
@@ -47931,6 +49018,39 @@ static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format fo
     }
 }
 
+// -- apply: attributes --
+
+static uint8_t tli_declare_format(tl_format format) {
+    switch (format) {
+    case TL_FORMAT_F32: return TL_TENSOR_FORMAT_F32;
+    case TL_FORMAT_F16: return TL_TENSOR_FORMAT_F16;
+    case TL_FORMAT_BF16: return TL_TENSOR_FORMAT_BF16;
+    case TL_FORMAT_I16: return TL_TENSOR_FORMAT_I16;
+    case TL_FORMAT_I8: return TL_TENSOR_FORMAT_I8;
+    case TL_FORMAT_COUNT: break;
+    }
+    return TL_TENSOR_FORMAT_NONE;
+}
+
+// What is declared of a tensor in its new format. States keep theirs: they stay as they are.
+static uint8_t tli_apply_declared(uint8_t declared, tl_format format) {
+    return declared == TL_TENSOR_FORMAT_F32 ? tli_declare_format(format) : declared;
+}
+
+// Describe the rows of a conversion: those of the node whose output 0 it reads, one by one.
+static void tli_convert_rows(const tli_apply *a, const tl_node_output *output, uint8_t declared,
+                             tl_relation *relation, tl_node_desc *desc) {
+    const tl_node_rows *r = output->output ? NULL : tli_find_rows(a->old, output->node);
+    if (!r) return;
+    tli_zero(relation, sizeof *relation);
+    relation->kind = TL_RELATION_SAME;
+    desc->rows = r->rows;
+    desc->row_unit = r->unit;
+    desc->row_axis = r->axis;
+    desc->relations = relation;
+    tli_fit_rows(desc, declared);
+}
+
 // -- apply: the new graph --
 
 static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rules, int32_t old_tensor,
@@ -47973,7 +49093,9 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     uint8_t wants = a->wants[(size_t)tensor * TL_FORMAT_COUNT + (size_t)format];
     int has_grad = a->desc->training && (wants & TLI_WANT_GRAD);
     uint64_t bytes = tl_find_format_bytes(format, output->bytes);
+    uint8_t declared = tli_apply_declared(output->format, format);
     char name[TLI_NAME_LIMIT + 1];
+    tl_relation relation;
     tl_node_desc desc;
     tl_tensor input;
     tl_result result;
@@ -47995,6 +49117,8 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
     desc.fixed = producer->fixed; desc.origin = -1;
+    desc.formats = &declared;
+    tli_convert_rows(a, output, declared, &relation, &desc);
     result = tli_add_node(rules, &a->applied.graph, &desc);
     if (result) return result;
     a->applied.conversion_count++;
@@ -48039,10 +49163,16 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
+    tli_fit_rows(&desc, tli_apply_declared(old->outputs[node->first_output].format, format));
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
     tli_copy_needs(old, id, graph);
+    for (k = 0; k < node->output_count; k++) {
+        int32_t tensor = graph->tensor_count - node->output_count + k;
+        tl_node_output *output = (tl_node_output *)&graph->outputs[tensor];
+        output->format = tli_apply_declared(output->format, format);
+    }
     return tli_note_applied(a, rules, id, node->first_output, scheme, format);
 }
 
@@ -51746,6 +52876,7 @@ typedef struct tli_compile {
     tl_graph         source;
     tl_node         *source_nodes;   // NULL = those of the desc's graph
     tl_node_output  *source_outputs;
+    tl_attributes   *source_attributes;
     tli_precision    tables;         // of source: times and losses of each scheme; mixed only
     double          *losses;         // arrays of the desc of `tables`, or of a fused graph: [nodes x schemes]
     uint64_t        *costs;
@@ -51825,6 +52956,9 @@ static tl_result tli_check_compile(tli_compile *c) {
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
     if (!c->is_mixed && c->precision != TL_PRECISION_SINGLE) c->codec = TL_CODEC_NONE;  // nothing is of f32
+    if (!rule && (c->is_mixed || c->precision != TL_PRECISION_SINGLE))
+        return tli_refuse_formats(c->env, TLI_IN(COMPILE), desc->graph, c->is_mixed,
+                                  TLI_RULE(FORMAT_NO_OTHER_THAN_F32));
     return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;
 }
 
@@ -51941,6 +53075,7 @@ static tl_result tli_open_source(tli_compile *c, int32_t parts) {
     c->source = *graph;
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    c->source_attributes = NULL;
     if (parts > 1 && !c->inference && !tli_holds_gradients(graph)) return TL_NOT_READY;
     if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
     c->source_nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *c->source_nodes);
@@ -51957,16 +53092,23 @@ static tl_result tli_open_source(tli_compile *c, int32_t parts) {
         const tl_node *node = &graph->nodes[output->node];
         if (!node->fixed && !tli_part_bytes(output->bytes, (uint64_t)parts, &output->bytes))
             return TL_NOT_READY;
-        if (!node->is_input) output->bytes = tli_scale_bytes(output->bytes, c->precision);
+        if (node->is_input) continue;
+        output->bytes = tli_scale_bytes(output->bytes, c->precision);
+        output->format = tli_scale_tensor_format(output->format, c->precision);
     }
+    if (!tli_divide_attributes(c->env, graph->attributes, &c->source, (uint64_t)parts, &c->source_attributes))
+        return tli_fail_compile(c);
+    c->source.attributes = c->source_attributes;
     return tl_check_graph(c->env, &c->source);
 }
 
 static void tli_close_source(tli_compile *c) {
     tli_release(c->env, c->source_nodes);
     tli_release(c->env, c->source_outputs);
+    tli_release_attributes(c->env, c->source_attributes);
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    c->source_attributes = NULL;
 }
 
 // Costs that the caller measured are of the whole batch.
@@ -53015,6 +54157,7 @@ static int tli_open_relaxed(tli_compile *c, tli_relaxed *r) {
     r->graph.nodes = r->nodes;
     r->graph.outputs = r->outputs;
     r->graph.inputs = r->inputs;
+    r->graph.attributes = NULL;     // no bound goes by rows
     return 1;
 }
 
@@ -53604,6 +54747,7 @@ typedef struct tli_compiled {
     tl_graph           source;
     tl_node           *source_nodes;
     tl_node_output    *source_outputs;
+    tl_attributes     *source_attributes;
     tl_fusion_plan     fusion;
     tl_precision_graph applied;
     int32_t           *map;          // the four arrays of the map, and tensors
@@ -53613,6 +54757,7 @@ static void tli_free_compiled(tl_env *env, tli_compiled *own) {
     if (!own) return;
     tli_release(env, own->source_nodes);
     tli_release(env, own->source_outputs);
+    tli_release_attributes(env, own->source_attributes);
     tl_free_fusion_plan(env, &own->fusion);
     tl_free_precision_graph(env, &own->applied);
     tli_release(env, own->map);
@@ -53694,6 +54839,7 @@ static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_
     own->source = c->source;
     own->source_nodes = c->source_nodes;
     own->source_outputs = c->source_outputs;
+    own->source_attributes = c->source_attributes;
     own->fusion = c->fusion;
     compiled->source = c->source_nodes ? &own->source : c->desc->graph;
     compiled->graph = own->applied.memory ? &own->applied.graph
@@ -53710,6 +54856,7 @@ static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_
 static void tli_leave_graphs(tli_compile *c) {
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    c->source_attributes = NULL;
     tli_zero(&c->fusion, sizeof c->fusion);
 }
 
@@ -57793,6 +58940,7 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
     int32_t i;
     hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
     for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
+    hash = tli_mix_attributes(hash, graph);
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
         hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |
@@ -68995,10 +70143,10 @@ static int tli_fits_pieces(const tl_run *run, int32_t id) {
     const tl_node *state = &graph->nodes[id];
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
     int32_t k;
-    for (k = state->first_output; state->rows && k < state->first_output + state->output_count; k++)
-        if (state->piece_rows < state->rows && graph->outputs[k].bytes / (uint64_t)state->rows *
+    for (k = state->first_output; state->weight_rows && k < state->first_output + state->output_count; k++)
+        if (state->piece_rows < state->weight_rows && graph->outputs[k].bytes / (uint64_t)state->weight_rows *
                                                    (uint64_t)state->piece_rows % alignment) return 0;
-    return state->rows > 0;
+    return state->weight_rows > 0;
 }
 
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state. early: that is
@@ -69157,7 +70305,7 @@ static void tli_take_piece(tl_run *run) {
     piece = tli_find_call_piece(run);
     call->first = (tl_size)piece.first;
     call->count = (tl_size)piece.count;
-    call->total = (tl_size)run->graph->nodes[piece.state].rows;
+    call->total = (tl_size)run->graph->nodes[piece.state].weight_rows;
     call->node = tli_find_member(run, piece.is_update ? piece.state : run->at.last.node, 0);
 }
 
@@ -69176,7 +70324,8 @@ static int tli_calls_update(const tl_run *run) {
 
 // The rows of a piece in a tensor of its state.
 static tl_range tli_piece_of(const tl_run *run, const tli_state_piece *piece, int32_t tensor, tl_range whole) {
-    tl_size row = (tl_size)(run->graph->outputs[tensor].bytes / (uint64_t)run->graph->nodes[piece->state].rows);
+    uint64_t rows = (uint64_t)run->graph->nodes[piece->state].weight_rows;
+    tl_size row = (tl_size)(run->graph->outputs[tensor].bytes / rows);
     whole.offset += (tl_size)piece->first * row;
     whole.bytes = (tl_size)piece->count * row;
     return whole;
@@ -70951,7 +72100,8 @@ static int tli_asks_for_more(const tl_run_desc *desc) {
            desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
            desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->variables ||
            desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
-           desc->transport || desc->may_train_in_pieces || desc->first_micro_batch || desc->progress || desc->pool || desc->counts_tables ||
+           desc->transport || desc->may_train_in_pieces || desc->first_micro_batch || desc->progress ||
+           desc->pool || desc->counts_tables ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }
 
@@ -71594,8 +72744,20 @@ static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
 
 // -- tables: the graph --
 
+static uint64_t tli_count_attributes(const tl_attributes *a) {
+#if TLI_ATTRIBUTES
+    return !a ? 0 : sizeof *a + (uint64_t)a->row_capacity * sizeof *a->rows +
+                    (uint64_t)a->relation_capacity * sizeof *a->relations +
+                    (uint64_t)a->stored_capacity * sizeof *a->stored;
+#else
+    (void)a;
+    return 0;
+#endif
+}
+
 static uint64_t tli_count_graph(const tl_graph *graph) {
-    return (uint64_t)graph->node_capacity * sizeof *graph->nodes +
+    return (graph->tensor_capacity ? tli_count_attributes(graph->attributes) : 0) +
+           (uint64_t)graph->node_capacity * sizeof *graph->nodes +
            (uint64_t)graph->input_capacity * sizeof *graph->inputs +
            (uint64_t)graph->tensor_capacity * sizeof *graph->outputs +
            (uint64_t)graph->view_capacity * sizeof *graph->views + graph->text_capacity;
@@ -71604,7 +72766,8 @@ static uint64_t tli_count_graph(const tl_graph *graph) {
 // Nodes and outputs of a graph whose other arrays are another's.
 static uint64_t tli_count_scaled(const tl_graph *graph) {
     return (graph->nodes ? tli_count_array((uint64_t)graph->node_count, sizeof *graph->nodes) : 0) +
-           (graph->outputs ? tli_count_array((uint64_t)graph->tensor_count, sizeof *graph->outputs) : 0);
+           (graph->outputs ? tli_count_array((uint64_t)graph->tensor_count, sizeof *graph->outputs) : 0) +
+           tli_count_attributes(graph->attributes);
 }
 
 #ifndef TL_NO_PLANNERS
@@ -71964,6 +73127,9 @@ static tl_result tli_check_formats(tl_run *run) {
         uint8_t format = desc->formats[i];
         is_mixed |= format != TL_FORMAT_F32;
         if (format >= TL_FORMAT_COUNT) why = TLI_RULE(FORMATS_UNKNOWN_FORMAT);
+        else if (output->format && !graph->nodes[output->node].is_input &&
+                 output->format != tli_declare_format((tl_format)format))
+            why = TLI_RULE(FORMATS_ANOTHER_IS_DECLARED);
         else if (format != TL_FORMAT_F32 && format != TL_FORMAT_I8 && output->bytes % 2)
             why = TLI_RULE(FORMATS_16_BIT_ELEMENTS_BUT_ODD_NUMBER);
         else if (format >= TL_FORMAT_I16 && !run->inference && graph->nodes[output->node].has_grad)
@@ -71987,6 +73153,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
                                                                 sizeof *outputs);
     int32_t i;
     *scaled = *graph;
+    scaled->attributes = NULL;      // runs do not go by them
     scaled->nodes = nodes;
     scaled->outputs = outputs;
     run->owns_nodes = 1;
@@ -72004,11 +73171,31 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &outputs[i];
-        if (!graph->nodes[output->node].is_input)
-            output->bytes = tli_scale_bytes(output->bytes, run->precision);
+        if (graph->nodes[output->node].is_input) continue;
+        output->bytes = tli_scale_bytes(output->bytes, run->precision);
+#if TLI_ATTRIBUTES
+        output->format = tli_scale_tensor_format(output->format, run->precision);
+#endif
     }
     return tl_check_graph(run->env, scaled);
 }
+
+#if TLI_ATTRIBUTES
+// Without formats, tensors are of the run's precision: refuse those that are declared to be of others where
+// bytes are scaled, compressed or counted in elements.
+static tl_result tli_check_declared(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    int matters = run->precision != TL_PRECISION_SINGLE || run->desc.codec != TL_CODEC_NONE;
+    for (i = 0; i < graph->tensor_count && !matters; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        matters = graph->nodes[output->node].takes_blocks && output->format != TL_TENSOR_FORMAT_NONE &&
+                  output->format != TL_TENSOR_FORMAT_F32;
+    }
+    return matters ? tli_refuse_formats(run->env, TLI_IN(INIT_RUN), graph, 0,
+                                        TLI_RULE(FORMATS_MUST_SAY_WHAT_IS_DECLARED)) : TL_OK;
+}
+#endif
 
 static tl_result tli_scale_graph(tl_run *run) {
     uint32_t can =
@@ -72022,6 +73209,10 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
+#if TLI_ATTRIBUTES
+    result = tli_check_declared(run);
+    if (result) return result;
+#endif
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
     result = tli_scale_copy(run, run->graph, &run->own_graph);
     run->graph = &run->own_graph;
@@ -73697,7 +74888,7 @@ static uint64_t tli_hash_graph(const tl_graph *graph) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
     }
-    return hash;
+    return tli_mix_attributes(hash, graph);
 }
 
 static uint64_t tli_hash_steps(uint64_t hash, const tl_plan *plan) {
@@ -77096,7 +78287,7 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     state.moment_count = op->moment_count;
     state.kind = op->state;
     state.layer = op->layer;
-    state.rows = op->rows;
+    state.weight_rows = op->weight_rows;
     state.piece_rows = op->piece_rows;
     state.update_work_bytes = op->bwork_bytes;
     state.update_cost = op->bwd_cost;       // of one without an update it is refused
@@ -77111,7 +78302,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (op->state) return tli_add_state_op(list, rules, i, graph);
-    if (op->moments || op->moment_count || op->initial || op->rows || op->piece_rows)
+    if (op->moments || op->moment_count || op->initial || op->weight_rows || op->piece_rows)
         return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));

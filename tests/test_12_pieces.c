@@ -163,7 +163,7 @@ static void open_bed(bed *b) {
         state->output_bytes = b->moments[layer];
         state->moments = &b->moments[layer];
         state->moment_count = 1;
-        state->rows = rows_of(layer);
+        state->weight_rows = rows_of(layer);
         state->initial = b->n.initial[layer];
         state->backward = update;
         state->bwd_cost = 10;
@@ -213,7 +213,7 @@ static int count_pieces(const bed *b, int *states) {
         const tl_node *node = &graph->nodes[state_of(layer)];
         if (node->state != TL_STATE_PIECES) continue;
         ++*states;
-        pieces += (node->rows + node->piece_rows - 1) / node->piece_rows;
+        pieces += (node->weight_rows + node->piece_rows - 1) / node->piece_rows;
     }
     return pieces;
 }
@@ -529,10 +529,10 @@ static void what_pieces_cannot_do_is_refused(void **state) {
     b.ops[state_of(0)].bwd_cost = 10;
     refused(&b, TL_ERROR_INVALID_ARG, "bwd: must be 0");
     open_bed(&b);
-    b.ops[state_of(1)].rows = 63;
+    b.ops[state_of(1)].weight_rows = 63;
     refused(&b, TL_ERROR_INVALID_ARG, "wrows: must divide the bytes of the weight and of each moment");
     open_bed(&b);
-    b.ops[dense_of(0)].rows = 4;
+    b.ops[dense_of(0)].weight_rows = 4;
     refused(&b, TL_ERROR_INVALID_ARG, "moments and initial are of states");
     open_bed(&b);
     start_in_pieces(&b, 8);

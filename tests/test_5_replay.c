@@ -250,7 +250,7 @@ static long own_weights(tl_env *env, tl_random *random, tl_graph *graph) {
     assert_true(random_train_in_pieces(env, random, graph) >= 0);
     for (i = 0; i < graph->node_count; i++)
         if (graph->nodes[i].state == TL_STATE_PIECES)
-            calls += 2 * ((graph->nodes[i].rows + graph->nodes[i].piece_rows - 1) / graph->nodes[i].piece_rows);
+            calls += 2 * ((graph->nodes[i].weight_rows + graph->nodes[i].piece_rows - 1) / graph->nodes[i].piece_rows);
     return calls;
 }
 

@@ -16,6 +16,7 @@
 #include "support/sink_support.h"
 #include "support/table.h"
 #include "support/table_dump.h"
+#include "support/table_rows.h"
 #include "support/texts.h"
 #include <sys/mman.h>
 
@@ -75,17 +76,17 @@ static void table_is_what_it_should_be(void **state) {
         "#define NET_STEPS 5\n#define NET_NODES 3\n#define NET_TENSORS 4\n#define NET_INPUT_X_BYTES 4\n"
         "#define NET_RESULT_C_BYTES 4\n#define NET_NODE_X 0\n#define NET_NODE_IT_S 1\n#define NET_NODE_C 2\n\n"
         "static const tl_node net_nodes[3] = {\n"
-        "    { 1, 3, 0, 0, 0, 0, 1, -1, -1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },  // x: node 0\n"
-        "    { 9, 15, 22, 0, 1, 1, 2, -1, 2, 0, 1, 0, 0, 3, 5, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0 },  // it's\\: node 1\n"
-        "    { 26, 28, 0, 1, 2, 3, 1, -1, -1, 0, 1, 1, 0, UINT64_C(18446744073709551000), 2, 8, 0, 0, 0, 0, 0, 0, 0, 2, 0 },  // c: node 2\n"
+        "    { 1, 3, 0, 0, 0, 0, 1, -1, -1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },  // x: node 0\n"
+        "    { 9, 15, 22, 0, 1, 1, 2, -1, 2, 0, 1, 0, 0, 3, 5, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0 },  // it's\\: node 1\n"
+        "    { 26, 28, 0, 1, 2, 3, 1, -1, -1, 0, 1, 1, 0, UINT64_C(18446744073709551000), 2, 8, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0 },  // c: node 2\n"
         "};\n\n"
         "static const tl_node_input net_inputs[3] = {\n    { 0, 1 },\n    { 1, 0 },\n    { 2, 1 },\n};\n\n"
-        "static const tl_node_output net_outputs[4] = {\n    { 0, 0, 4, 0 },\n"
-        "    { 1, 0, UINT64_C(4294967296), 0 },\n    { 1, 1, UINT64_C(2147483648), 0 },\n    { 2, 0, 4, 0 },\n};\n\n"
+        "static const tl_node_output net_outputs[4] = {\n    { 0, 0, 4, 0, 0 },\n"
+        "    { 1, 0, UINT64_C(4294967296), 0, 0 },\n    { 1, 1, UINT64_C(2147483648), 0, 0 },\n    { 2, 0, 4, 0, 0 },\n};\n\n"
         "static const char net_text[33] = {\n    0,\n    'x',0,\n    'i','n','p','u','t',0,\n    'i','t','\\'','s','\\\\',0,\n"
         "    'l','i','n','e','a','r',0,\n    'f','f','n',0,\n    'c',0,\n    'c','o','n','v',0,\n};\n\n"
         "static const tl_graph net_graph = {\n    net_nodes, 3,\n    net_inputs, 3,\n    net_outputs, 4,\n    NULL, 0,\n"
-        "    net_text, 33,\n    32,  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n\n"
+        "    net_text, 33,\n    32,  // batch\n    0, 0, 0, 0, 0,  // no room to grow\n    NULL\n};\n\n"
         "static const tl_step net_steps[5] = {\n"
         "    { TL_STEP_FORWARD, 0, 0, 1, -1, 0 },  // it's\\: step 0\n"
         "    { TL_STEP_FORWARD_SAVE, 0, 0, 2, -1, 0 },  // c: step 1\n"
@@ -520,6 +521,36 @@ static void write_or_compare(const char *path, const char *text) {
     assert_non_null(old);
     assert_string_equal(text, old);
     free(old);
+}
+
+// A table has the attributes of its graph, and belongs to nobody: it is copied before it grows.
+static void table_has_rows_formats_and_constants(void **state) {
+    static const char text[] =
+        "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=- rows=16@0 row_unit=2 stream format=i8\n"
+        "node 1 a conv fwd=1 bwd=2 out=32 needs=in in=0 rows=8@0 rin=3/2/1 ordered format=f32 stored=400:i8,12:i32\n"
+        "node 2 b up fwd=1 bwd=2 out=64,5 needs=none in=1,1 rows=16@7 rin=up2,3/1/4/2 format=none,i16\n"
+        "node 3 c add fwd=1 bwd=2 out=4 needs=none in=2.0 stored=1:i4\nend 4\n";
+    char one[1024], *table;
+    tl_graph graph = graph_of(text), copy = table_rows_graph;
+    tl_plan plan = plan_of(&graph, "F 1\nF 2\nF 3\nB 3\nB 2\nB 1\n", 0);
+    uint64_t bytes = 4;
+    tl_node_desc desc;
+    (void)state;
+    table = table_of(&graph, &plan, "table_rows");
+    write_or_compare("tests/support/table_rows.h", table);
+    assert_int_equal(tl_check_graph(NULL, &table_rows_graph), TL_OK);
+    assert_int_equal(tl_print_graph(&table_rows_graph, one, sizeof one), sizeof text - 1);
+    assert_string_equal(one, text);
+    memset(&desc, 0, sizeof desc);
+    desc.output_bytes = &bytes; desc.output_count = 1;
+    desc.rows = 2;
+    assert_int_equal(tl_add_node(NULL, &copy, &desc, NULL), TL_OK);
+    assert_int_equal(copy.attributes->row_count, 4);
+    assert_int_equal(table_rows_graph.attributes->row_count, 3);
+    tl_free_graph(NULL, &copy);
+    free(table);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
 }
 
 // The tables that stand in the tests are what is written today, and on this machine they hold what they were written
@@ -1215,6 +1246,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(writers_survive_every_failed_allocation),
         cmocka_unit_test(tables_compile_as_c_and_cpp_to_the_same_numbers),
         cmocka_unit_test(table_in_the_tests_is_up_to_date),
+        cmocka_unit_test(table_has_rows_formats_and_constants),
         cmocka_unit_test(tables_run_without_a_write_and_without_an_allocation),
         cmocka_unit_test(graph_over_tables_grows_and_is_freed_beside_them),
         cmocka_unit_test(words_say_what_the_plan_does),

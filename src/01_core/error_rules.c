@@ -491,7 +491,52 @@
       "node, line") \
     X(PIECES_NEED_BWORK, "bwork: must hold a piece of the gradient of a state that it reads", "node, line") \
     X(PIECES_HOLD_NO_GRADIENT, "%s: its gradient is made in pieces, and cannot be held", "node") \
-    X(PIECE_ALIGNMENT_MUST_BE_POWER, "alignment_bytes: must be 0 or a power of two", "")
+    X(ATTRIBUTE_IS_OF_TLG_2, "is an attribute of tlg 2", "line") \
+    X(NEEDS_ROWS, "must stand beside rows", "line") \
+    X(MUST_BE_A_NUMBER_OF_ROWS_AND_AN_AXIS, "must be a number of rows and their axis, like 64@0", "line") \
+    X(MUST_BE_A_NUMBER_FROM_1_TO_2_64_1, "must be a number from 1 to 2^64 - 1", "line") \
+    X(MUST_BE_ONE_RELATION_AN_INPUT, "must be one relation for each input", "line") \
+    X(MUST_BE_RELATIONS_LIKE_1_1_OR_3_1_1, \
+      "must be 1:1, whole, up<stride> or <kernel>/<stride>/<padding>[/<dilation>], for each input", "line") \
+    X(MUST_BE_ONE_FORMAT_AN_OUTPUT, "must be one format for each output", "line") \
+    X(MUST_BE_ONE_FORMAT_A_MOMENT, "must be one format for each moment", "line") \
+    X(MUST_BE_FORMATS_LIKE_F32_OR_I8, "must be f32, f16, bf16, i32, i16, i8, i4 or none", "line") \
+    X(MUST_BE_CONSTANTS_LIKE_400_I8, "must be bytes and formats, like 400:i8", "line") \
+    X(ROWS_ARE_MISSING, \
+      "rows: must be > 0 where row_axis, relations, row_unit, ordered or stream are given", "node, line") \
+    X(ROWS_AXIS_MUST_BE_0_TO_7, "rows: the axis must be 0 to 7", "node, line") \
+    X(ROWS_MUST_BE_POSITIVE, "rows, row_unit: must be > 0", "node, line") \
+    X(ROWS_STATE_HAS_NONE, "rows: a state has none", "node, line") \
+    X(ROWS_NOBODY_KNOWS_THOSE_OF_DYNAMIC, "rows: nobody knows those of a dynamic node", "node, line") \
+    X(ROWS_OUTPUT_0_MUST_DIVIDE_BY_THEM, "rows: the bytes of output 0 must divide by them", "node, line") \
+    X(ROWS_SAVED_MUST_DIVIDE_BY_THEM, "rows: the saved bytes must divide by them", "node, line") \
+    X(ROW_UNIT_MUST_DIVIDE_ROWS, "row_unit: must divide rows", "node, line") \
+    X(ORDERED_STREAM_MUST_BE_0_OR_1, "ordered, stream: must be 0 or 1", "node, line") \
+    X(RIN_THERE_IS_NO_SUCH_RELATION, "rin: there is no such relation", "node, line") \
+    X(RIN_WINDOW_MUST_HAVE_ROWS, "rin: the kernel of a window must be > 0", "node, line") \
+    X(RIN_STRIDE_MUST_BE_POSITIVE, "rin: the stride must be > 0", "node, line") \
+    X(RIN_DILATION_MUST_BE_POSITIVE, "rin: the dilation must be > 0", "node, line") \
+    X(RIN_PADDING_MUST_BE_LESS_THAN_THE_WINDOW, \
+      "rin: the padding must be at least 0, and less than the rows under a window", "node, line") \
+    X(RIN_NUMBERS_ARE_OF_WINDOWS, \
+      "rin: kernel, padding and dilation are of windows, the stride is of windows and up", "node, line") \
+    X(STREAM_IS_OF_INPUTS, "stream: is of a graph input", "node, line") \
+    X(STREAM_IS_NO_RESULT, "stream: an input that is a result stays whole", "node, line") \
+    X(STREAM_MUST_HAVE_ONE_READER, "stream: several nodes read it", "node, line") \
+    X(FORMAT_THERE_IS_NO_SUCH, "format: there is no such one", "node, line") \
+    X(FORMAT_HELD_GRADIENT_HAS_NONE, "format: the gradient that a state holds has none", "node, line") \
+    X(STORED_MISSING_OR_NEGATIVE_COUNT, "stored: missing, or a negative count", "node, line") \
+    X(STORED_INPUT_HAS_NONE, "stored: an input or a state reads no constants", "node, line") \
+    X(STORED_MUST_HAVE_BYTES, "stored: a constant must have bytes", "node, line") \
+    X(STORED_MUST_HAVE_A_FORMAT, "stored: a constant must have a format", "node, line") \
+    X(STORED_SUM_OF_ALL_CONSTANTS_MUST_FIT_64, \
+      "stored: the sum of all constants must fit 64 bits", "node, line") \
+    X(ATTRIBUTES_MISSING_OR_NEGATIVE_COUNT, "attributes: missing, or a negative count", "") \
+    X(ATTRIBUTES_MUST_BE_IN_THE_ORDER_OF_NODES, \
+      "attributes: must be in the order of nodes, with one relation for each input", "") \
+    X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
+    X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
+    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -756,7 +801,9 @@
       "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "") \
     X(PIECES_BUDGET_IS_TOO_SMALL, \
       "budget_bytes: %0 are too few, with gradients in pieces, too; the least that were found are %1", \
-      "budget, least budget")
+      "budget, least budget") \
+    X(CODEC_COMPRESSES_F32_ALONE, \
+      "format: codecs compress tensors of f32 alone, so mark others lossless", "node, line")
 
 // -- errors: rules of [7] PRECISION --
 
@@ -1443,7 +1490,11 @@
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
     X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
     X(RUN_PIECES_ARE_NOT_ALIGNED, \
-      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", "node")
+      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", \
+      "node") \
+    X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
+    X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
+      "format: tensors of other formats than f32 need formats of the run", "node, line")
 
 // -- errors: rules of [13] TRACE --
 

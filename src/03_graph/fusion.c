@@ -28,6 +28,8 @@ typedef struct tli_fusion {
     uint8_t *needed;           // [tensors] 1 = some backward reads it
     tl_tensor *inputs;         // [inputs] inputs of the node being added
     uint64_t  *bytes;          // [tensors] bytes of its outputs
+    tl_relation *relations;    // [inputs] how the rows of its inputs relate
+    tl_stored *stored;         // [constants] its constants
     int32_t  searches;         // calls of tli_find_length so far
 } tli_fusion;
 
@@ -369,6 +371,54 @@ static int32_t tli_fuse_inplace(const tli_fusion *f, int32_t last) {
     return head->inplace;
 }
 
+// Whether a member takes its rows from the member before it one by one.
+static int tli_passes_rows(const tli_fusion *f, int32_t id, const tl_node_rows *r) {
+    const tl_node *node = &f->graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++) {
+        const tl_node_output *from = &f->graph->outputs[f->graph->inputs[node->first_input + k].tensor];
+        if (from->node == f->previous[id] &&
+            f->graph->attributes->relations[r->first_relation + k].kind != TL_RELATION_SAME) return 0;
+    }
+    return 1;
+}
+
+// Describe the rows of the fused node that ends at `last`: those of all its members, in units of all, if they
+// have the same.
+static void tli_fuse_rows(const tli_fusion *f, int32_t last, tl_node_desc *desc) {
+    const tl_graph *graph = f->graph;
+    int32_t id = f->heads[last], at, k, count = 0;
+    uint64_t a, b, rest;
+    for (at = 0; at < f->counts[last] && desc->rows; at++, id = f->next[id]) {
+        const tl_node *node = &graph->nodes[id];
+        const tl_node_rows *r = tli_find_rows(graph, id);
+        if (!r || r->rows != desc->rows || r->axis != desc->row_axis ||
+            (at > 0 && !tli_passes_rows(f, id, r))) {
+            tli_omit_rows(desc);
+            return;
+        }
+        for (a = desc->row_unit, b = r->unit; b; rest = a % b, a = b, b = rest) {}  // Euclid's algorithm
+        desc->row_unit = desc->row_unit / a * r->unit;      // divides rows as both do
+        desc->ordered &= r->ordered;
+        for (k = 0; k < node->input_count; k++)
+            if (!at || graph->outputs[graph->inputs[node->first_input + k].tensor].node != f->previous[id])
+                f->relations[count++] = graph->attributes->relations[r->first_relation + k];
+    }
+    if (desc->rows) desc->relations = count ? f->relations : NULL;
+}
+
+// Describe what the fused node that ends at `last` has of the attributes of its members.
+static void tli_fuse_attributes(const tli_fusion *f, int32_t last, tl_node_desc *desc) {
+    int32_t id = f->heads[last], at, k;
+    tli_fuse_rows(f, last, desc);
+    for (at = 0, desc->stored_count = 0; at < f->counts[last]; at++, id = f->next[id]) {
+        const tl_stored *stored;
+        int32_t count = tli_find_stored(f->graph, id, &stored);
+        for (k = 0; k < count; k++) f->stored[desc->stored_count++] = stored[k];
+    }
+    desc->stored = f->stored;
+}
+
 // Add the node that ends at `last`, with the outer inputs of its members; then mark what backward
 // reads.
 static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *graph, int32_t last) {
@@ -399,6 +449,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     if (count > 1) {
         desc.op = f->desc->op ? f->desc->op : "fused";
         desc.inplace = tli_fuse_inplace(f, last) + 1;
+        tli_fuse_attributes(f, last, &desc);
         sum = tli_sum_members(f, last);
         desc.fwd_cost = sum.fwd_cost; desc.bwd_cost = sum.bwd_cost;
         desc.fwork_bytes = desc.swork_bytes = sum.fwork_bytes; desc.bwork_bytes = sum.bwork_bytes;
@@ -415,6 +466,7 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     for (k = 0; k < end->output_count; k++) {
         int32_t tensor = graph->nodes[graph->node_count - 1].first_output + k;
         ((tl_node_output *)graph->outputs)[tensor].needed = old->outputs[end->first_output + k].needed;
+        ((tl_node_output *)graph->outputs)[tensor].format = old->outputs[end->first_output + k].format;
         f->tensors[end->first_output + k] = tensor;
     }
     return TL_OK;
@@ -485,6 +537,13 @@ static int tli_open_fusion(tl_env *env, const tl_fusion_desc *desc, tli_fusion *
     f->inputs = (tl_tensor *)tli_alloc_array(env, inputs, sizeof *f->inputs);
     f->needed = (uint8_t *)tli_alloc_array(env, tensors, 1);
     if (!f->next || !f->bytes || !f->inputs || !f->needed) return 0;
+    if (graph->attributes) {
+        f->relations = (tl_relation *)tli_alloc_array(env, (uint64_t)graph->attributes->relation_count + 1,
+                                                      sizeof *f->relations);
+        f->stored = (tl_stored *)tli_alloc_array(env, (uint64_t)graph->attributes->stored_count + 1,
+                                                 sizeof *f->stored);
+        if (!f->relations || !f->stored) return 0;
+    }
     f->previous = f->next + nodes;
     f->chains = f->previous + nodes;
     f->heads = f->chains + nodes;
@@ -535,6 +594,8 @@ TLI_IMPL tl_result tl_plan_fusion(tl_env *env, const tl_fusion_desc *desc, tl_fu
     tli_release(env, f.bytes);
     tli_release(env, f.inputs);
     tli_release(env, f.needed);
+    tli_release(env, f.relations);
+    tli_release(env, f.stored);
     if (result) tl_free_fusion_plan(env, &plan);
     *fusion = plan;
     return result;

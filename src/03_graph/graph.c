@@ -1,8 +1,6 @@
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
-// ============================================================================
-// [3] GRAPH (implementation)
-// ============================================================================
+// -- graph --
 //
 // Rules, building, lookup and .tlg text of graphs. Every node is added through tli_add_node,
 // whether it comes from a caller, a text or a layer, so there is one set of rules. tlg is the name
@@ -118,7 +116,8 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 
 // The bytes of a piece of the gradient of a state's weight.
 static uint64_t tli_find_piece_bytes(const tl_graph *graph, const tl_node *state) {
-    return graph->outputs[state->first_output].bytes / (uint64_t)state->rows * (uint64_t)state->piece_rows;
+    uint64_t row_bytes = graph->outputs[state->first_output].bytes / (uint64_t)state->weight_rows;
+    return row_bytes * (uint64_t)state->piece_rows;
 }
 
 // A call of the backward of a node that reads states in pieces, but the first: which rows of which.
@@ -130,7 +129,7 @@ typedef struct tli_state_piece {
 } tli_state_piece;
 
 static int32_t tli_count_state_pieces(const tl_node *state) {
-    return state->rows / state->piece_rows + (state->rows % state->piece_rows != 0);
+    return state->weight_rows / state->piece_rows + (state->weight_rows % state->piece_rows != 0);
 }
 
 // How many calls the backward of a node has: 1, and 2 for each piece.
@@ -156,7 +155,8 @@ static tli_state_piece tli_find_state_piece(const tl_graph *graph, int32_t id, i
     }
     piece.state = graph->outputs[graph->inputs[node->first_input + piece.input].tensor].node;
     piece.first = at / 2 * state->piece_rows;
-    piece.count = state->rows - piece.first < state->piece_rows ? state->rows - piece.first : state->piece_rows;
+    piece.count = state->weight_rows - piece.first;
+    if (piece.count > state->piece_rows) piece.count = state->piece_rows;
     piece.is_update = at % 2;
     return piece;
 }
@@ -194,6 +194,7 @@ typedef struct tli_graph_rules {
     tli_function function;            // for error sentences
     int32_t     line;                // of the text being read; 0 = none
     uint64_t    bytes, cost, param;  // sums over the nodes seen so far
+    uint64_t    stored;              // the same of constants
 } tli_graph_rules;
 
 static tli_graph_rules tli_rules_of(tl_env *env, tli_function function) {
@@ -250,6 +251,18 @@ static tl_result tli_fail_item(const tli_graph_rules *rules, tl_result code, con
     tli_sentence s = tli_begin_item(rules, code, kind, id, name, rule);
     return tli_end_error(rules->env, &s, code);
 }
+
+#if TLI_ATTRIBUTES
+// Refuse a graph in which a tensor is declared to have another format than f32, where that is what bytes are
+// taken for. States keep theirs, and inputs where with_inputs is 0.
+static tl_result tli_refuse_formats(tl_env *env, tli_function function, const tl_graph *graph, int with_inputs,
+                                    tli_rule rule) {
+    tli_graph_rules rules = tli_rules_of(env, function);
+    int32_t id = tli_find_foreign_format(graph, with_inputs);
+    return id < 0 ? TL_OK
+                  : tli_fail_item(&rules, TL_ERROR_UNSUPPORTED, "node", id, tl_name_node(graph, id), rule);
+}
+#endif
 
 // These rules are checked first, because all others follow the indices: the ranges of nodes lie one
 // after the other, and names are valid.
@@ -343,20 +356,20 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
-// The rules of rows and pieces of weights. Of a state in pieces they may be unknown: it can be planned, not run.
+// The rules of rows and pieces of weights. Of a state in pieces they may be unknown: it can be planned, and not
+// run.
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
-    int32_t k;
-    if (node->rows < 0 || (node->rows && !tli_learns(node) && (node->state || !node->param_bytes)))
+    int32_t rows = node->weight_rows, piece = node->piece_rows, k;
+    if (rows < 0 || (rows && !tli_learns(node) && (node->state || !node->param_bytes)))
         return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
-    if (node->rows && node->param_bytes % (uint64_t)node->rows)
+    if (rows && node->param_bytes % (uint64_t)rows)
         return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
-    if (tli_is_in_pieces(node) ? node->piece_rows < (node->rows > 0) || node->piece_rows > node->rows
-                               : node->piece_rows != 0)
+    if (tli_is_in_pieces(node) ? piece < (rows > 0) || piece > rows : piece != 0)
         return TLI_RULE(PIECE_IS_1_TO_WROWS);
-    if (!node->rows || !node->state) return TLI_NO_RULE;
+    if (!rows || !node->state) return TLI_NO_RULE;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
-        if (graph->outputs[k].bytes % (uint64_t)node->rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
+        if (graph->outputs[k].bytes % (uint64_t)rows) return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     return TLI_NO_RULE;
 }
 
@@ -376,7 +389,7 @@ static tli_rule tli_check_reader(const tl_graph *graph, int32_t id) {
         if (!state) continue;
         if (tli_count_uses_above(graph, state->first_output, id) > 1) return TLI_RULE(PIECES_HAVE_ONE_READER);
         if (!node->has_grad || node->takes_blocks) return TLI_RULE(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS);
-        if (state->rows && node->bwork_bytes < tli_find_piece_bytes(graph, state))
+        if (state->weight_rows && node->bwork_bytes < tli_find_piece_bytes(graph, state))
             return TLI_RULE(PIECES_NEED_BWORK);
     }
     return TLI_NO_RULE;
@@ -437,6 +450,10 @@ static tli_rule tli_add_sums(tli_graph_rules *rules, const tl_graph *graph, cons
         return TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64);
     if (!tli_add_u64(rules->param, node->param_bytes, &rules->param))
         return TLI_RULE(PARAM_SUM_OF_ALL_WEIGHTS_MUST_FIT_64);
+#if TLI_ATTRIBUTES
+    if (!tli_add_stored(graph, (int32_t)(node - graph->nodes), &rules->stored))
+        return TLI_RULE(STORED_SUM_OF_ALL_CONSTANTS_MUST_FIT_64);
+#endif
     return TLI_NO_RULE;
 }
 
@@ -449,6 +466,9 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_pieces(graph, id);
     if (!rule) rule = tli_check_reader(graph, id);
     if (!rule) rule = tli_check_dynamic_node(graph, id);
+#if TLI_ATTRIBUTES
+    if (!rule) rule = tli_check_node_attributes(graph, id);
+#endif
     if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     rule = tli_add_sums(rules, graph, &graph->nodes[id]);
     if (rule) return tli_fail_item(rules, TL_ERROR_OVERFLOW, "node", id, tl_name_node(graph, id), rule);
@@ -509,6 +529,25 @@ static tl_result tli_find_duplicate(const tli_graph_rules *rules, const tl_graph
 
 // -- rules of a graph and of a device --
 
+// Check what is known of nodes when all of them are there: unique names, and that of a stream one node reads
+// all rows. *found: the node or view of a sentence, as tli_find_duplicate has it; -1 = every rule is kept.
+static tl_result tli_check_together(const tli_graph_rules *rules, const tl_graph *graph, int64_t *found,
+                                    tli_rule *rule) {
+    tl_result result = tli_find_duplicate(rules, graph, found);
+    *rule = TLI_RULE(NAME_MUST_BE_UNIQUE);
+#if TLI_ATTRIBUTES
+    if (!result && *found < 0) {
+        int32_t stream;
+        if (!tli_find_shared_stream(rules->env, graph, &stream))
+            return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                            TLI_RULE(NO_MEMORY_TO_FIND_READERS));
+        *found = stream;
+        *rule = TLI_RULE(STREAM_MUST_HAVE_ONE_READER);
+    }
+#endif
+    return result;
+}
+
 static tli_rule tli_check_arrays(const tl_graph *graph) {
     if (graph->node_count < 1 || !graph->nodes) return TLI_RULE(NODES_MISSING_OR_FEWER_THAN_ONE);
     if (graph->input_count < 0 || (graph->input_count && !graph->inputs))
@@ -518,7 +557,11 @@ static tli_rule tli_check_arrays(const tl_graph *graph) {
         return TLI_RULE(VIEWS_MISSING_OR_NEGATIVE_COUNT);
     if (!graph->text || !graph->text_bytes || graph->text[graph->text_bytes - 1])
         return TLI_RULE(TEXT_MUST_END_WITH_0);
+#if TLI_ATTRIBUTES
+    return tli_check_attribute_arrays(graph);
+#else
     return TLI_NO_RULE;
+#endif
 }
 
 static tl_result tli_check_view(const tli_graph_rules *rules, const tl_graph *graph, int32_t view) {
@@ -548,11 +591,11 @@ TLI_IMPL tl_result tl_check_graph(tl_env *env, const tl_graph *graph) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
                         TLI_RULE(INPUTS_OUTPUTS_EACH_MUST_BELONG));
     for (i = 0; i < graph->view_count && !result; i++) result = tli_check_view(&rules, graph, i);
-    if (!result) result = tli_find_duplicate(&rules, graph, &found);
+    if (!result) result = tli_check_together(&rules, graph, &found, &rule);
     if (result || found < 0) return result;
     return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, found < graph->node_count ? "node" : "view",
                          found < graph->node_count ? found : found - graph->node_count,
-                         tli_name_of(graph, (uint32_t)found), TLI_RULE(NAME_MUST_BE_UNIQUE));
+                         tli_name_of(graph, (uint32_t)found), rule);
 }
 
 // Whether a value is finite and not negative. By its bits, because microcontrollers compare doubles in
@@ -653,6 +696,9 @@ TLI_IMPL void tl_init_graph(tl_graph *graph) {
 
 TLI_IMPL void tl_free_graph(tl_env *env, tl_graph *graph) {
     if (!graph) return;
+#if TLI_ATTRIBUTES
+    tli_free_attributes(env, graph);
+#endif
     if (graph->node_capacity) tli_release(env, (tl_node *)graph->nodes);
     if (graph->input_capacity) tli_release(env, (tl_node_input *)graph->inputs);
     if (graph->tensor_capacity) tli_release(env, (tl_node_output *)graph->outputs);
@@ -745,8 +791,30 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->dies && (desc->keep || !tli_same_text(op, "input")))
         return TLI_RULE(DIES_IS_OF_INPUTS_THAT_ARE_NO_RESULTS);
     if (!tli_is_below((int32_t)desc->state, TL_STATE_COUNT)) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
+#if TLI_ATTRIBUTES
+    return tli_check_desc_attributes(desc);
+#else
     return TLI_NO_RULE;
+#endif
 }
+
+#if TLI_ATTRIBUTES
+// tli_reserve_graph for a node, and room for its attributes.
+static tl_result tli_reserve_node(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc,
+                                  size_t text_bytes) {
+    tl_attributes *copy;
+    int ok = tli_reserve_attributes(rules->env, graph, desc, &copy);
+    tl_result result;
+    if (!ok)
+        result = tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function,
+                          TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    else
+        result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count, text_bytes);
+    if (copy && graph->tensor_capacity) graph->attributes = copy;    // with the outputs, even where that failed
+    else tli_release_attributes(rules->env, copy);
+    return result;
+}
+#endif
 
 #ifndef TL_NO_PLANNERS
 // The origin of a node (-1 = none) as tl_node_desc.origin has it, for a node that is made from this one.
@@ -779,13 +847,14 @@ static void tli_describe_node(const tl_graph *graph, int32_t id, tl_node_desc *d
     desc->once = node->once;
     desc->dies = tli_dies(node);
     desc->state = (tl_state)node->state;
-    desc->rows = node->rows;
+    desc->weight_rows = node->weight_rows;
     desc->piece_rows = node->piece_rows;
     desc->origin = tli_pass_origin(node->origin);
+    tli_describe_attributes(graph, id, desc);
 }
 
 // Mark what the backward of the last node of `to` needs: the same as that of node `id` of `from`, of which it
-// was made.
+// was made; and the formats of its outputs.
 static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     const tl_node *node = &from->nodes[id], *made = &to->nodes[to->node_count - 1];
     tl_node_input *inputs = (tl_node_input *)to->inputs;
@@ -793,8 +862,10 @@ static void tli_copy_needs(const tl_graph *from, int32_t id, tl_graph *to) {
     int32_t k;
     for (k = 0; k < node->input_count; k++)
         inputs[made->first_input + k].needed = from->inputs[node->first_input + k].needed;
-    for (k = 0; k < node->output_count; k++)
+    for (k = 0; k < node->output_count; k++) {
         outputs[made->first_output + k].needed = from->outputs[node->first_output + k].needed;
+        outputs[made->first_output + k].format = from->outputs[node->first_output + k].format;
+    }
 }
 #endif
 
@@ -829,7 +900,7 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
     node->swork_bytes = !desc->swork_bytes ? desc->fwork_bytes
                         : desc->swork_bytes == TL_SCRATCH_NONE ? 0 : desc->swork_bytes;
     node->param_bytes = desc->param_bytes;
-    node->rows = desc->rows;
+    node->weight_rows = desc->weight_rows;
     node->piece_rows = desc->piece_rows;
     for (k = 0; k < desc->output_count; k++) {
         tl_node_output *output = (tl_node_output *)graph->outputs + graph->tensor_count++;
@@ -837,7 +908,15 @@ static void tli_append_node(tl_graph *graph, const tl_node_desc *desc, const cha
         output->output = k;
         output->bytes = desc->output_bytes[k];
         output->needed = (uint8_t)tli_has_update(node);
+#if TLI_ATTRIBUTES
+        output->format = desc->formats ? desc->formats[k] : 0;
+#else
+        output->format = 0;
+#endif
     }
+#if TLI_ATTRIBUTES
+    if (graph->attributes) tli_append_attributes(graph, desc);
+#endif
 }
 
 static tl_result tli_add_inputs(const tli_graph_rules *rules, tl_graph *graph, const tl_node_desc *desc) {
@@ -870,21 +949,35 @@ static tl_result tli_add_node(tli_graph_rules *rules, tl_graph *graph, const tl_
     tli_writer w = tli_writer_of(number, sizeof number);
     const char *name = desc->name ? desc->name : number, *op = desc->op ? desc->op : "op";
     const char *unit = desc->unit ? desc->unit : "";
+    size_t text_bytes;
     tli_rule rule;
     tl_graph before;
-    tl_result result;
+    tl_result result = TL_ERROR_INVALID_ARG;
     tli_put(&w, "n"); tli_put_i64(&w, graph->node_count);
     tli_finish(&w);
     rule = tli_check_desc(desc, name, op, unit);
-    if (rule) return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "node", graph->node_count, name, rule);
-    result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count,
-                               tli_text_length(name) + tli_text_length(op) + tli_text_length(unit) + 3);
+#if !TLI_ATTRIBUTES
+    if (desc->rows || desc->stored_count || desc->formats) {
+        result = TL_ERROR_UNSUPPORTED;
+        rule = TLI_RULE(ATTRIBUTES_WERE_LEFT_OUT);
+    }
+#endif
+    if (rule) return tli_fail_item(rules, result, "node", graph->node_count, name, rule);
+    text_bytes = tli_text_length(name) + tli_text_length(op) + tli_text_length(unit) + 3;
+#if TLI_ATTRIBUTES
+    result = tli_reserve_node(rules, graph, desc, text_bytes);
+#else
+    result = tli_reserve_graph(rules, graph, desc->input_count, desc->output_count, text_bytes);
+#endif
     if (result) return result;
     before = *graph;
     tli_append_node(graph, desc, name, op);
     result = tli_add_inputs(rules, graph, desc);
     if (!result) result = tli_check_node(rules, graph, before.node_count);
     if (result) *graph = before;
+#if TLI_ATTRIBUTES
+    if (result) tli_cut_attributes(graph);
+#endif
     return result;
 }
 
@@ -1118,12 +1211,15 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     }
     tli_put_attribute(w, " upd=", node->bwd_cost);
     tli_put_attribute(w, " uwork=", node->bwork_bytes);
-    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->weight_rows);
     tli_put_attribute(w, " piece=", (uint64_t)node->piece_rows);
     tli_put_place(w, graph, id);
     if (node->state == TL_STATE_HELD) tli_put(w, " hold");
     if (node->state == TL_STATE_FROZEN) tli_put(w, " frozen");
     if (node->state == TL_STATE_STATISTIC) tli_put(w, " stat");
+    tli_put_formats(w, " wfmt=", &graph->outputs[node->first_output], 1);
+    tli_put_formats(w, " mfmt=", &graph->outputs[node->first_output + 1],
+                    node->output_count - tli_is_held(node) - 1);
     tli_put(w, "\n");
 }
 
@@ -1140,7 +1236,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_attribute(w, " bwork=", node->bwork_bytes);
     if (node->swork_bytes != node->fwork_bytes) { tli_put(w, " swork="); tli_put_u64(w, node->swork_bytes); }
     tli_put_attribute(w, " param=", node->param_bytes);
-    tli_put_attribute(w, " wrows=", (uint64_t)node->rows);
+    tli_put_attribute(w, " wrows=", (uint64_t)node->weight_rows);
     if (node->inplace >= 0) { tli_put(w, " inplace="); tli_put_i64(w, node->inplace); }
     tli_put_place(w, graph, id);
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
@@ -1150,6 +1246,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
     if (tli_dies(node)) tli_put(w, " dies");
+    tli_put_attributes(w, graph, id);
     tli_put(w, "\n");
 }
 
@@ -1176,11 +1273,13 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_FWD, TLI_TLG_BWD, TLI_TLG_SAVED, TLI_TLG_FWORK, TLI_TLG_BWORK, TLI_TLG_SWORK, TLI_TLG_PARAM,
     TLI_TLG_WEIGHT, TLI_TLG_UPD, TLI_TLG_UWORK, TLI_TLG_NUMBER_COUNT, TLI_TLG_OUT = TLI_TLG_NUMBER_COUNT,
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
-    TLI_TLG_WROWS, TLI_TLG_PIECE, TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS,
-    TLI_TLG_FIXED, TLI_TLG_FROZEN, TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_COUNT
+    TLI_TLG_WROWS, TLI_TLG_PIECE, TLI_TLG_ROWS, TLI_TLG_RIN, TLI_TLG_ROW_UNIT, TLI_TLG_FORMAT,
+    TLI_TLG_STORED, TLI_TLG_WEIGHT_FORMAT, TLI_TLG_MOMENT_FORMATS,
+    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
+    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_ORDERED, TLI_TLG_STREAM, TLI_TLG_COUNT
 };
 
-enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8 };
+enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8, TLI_OF_TLG_2 = 16 };
 
 typedef struct tli_tlg_key { const char *key; int lines; } tli_tlg_key;
 
@@ -1192,10 +1291,15 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "out", TLI_OF_NODE | TLI_NODE_MUST }, { "needs", TLI_OF_NODE | TLI_NODE_MUST },
     { "in", TLI_OF_NODE | TLI_NODE_MUST }, { "inplace", TLI_OF_NODE }, { "layer", TLI_OF_NODE | TLI_OF_STATE },
     { "unit", TLI_OF_NODE | TLI_OF_STATE }, { "grad", TLI_OF_NODE }, { "m", TLI_OF_STATE },
-    { "wrows", TLI_OF_NODE | TLI_OF_STATE }, { "piece", TLI_OF_STATE },
+    { "wrows", TLI_OF_NODE | TLI_OF_STATE | TLI_OF_TLG_2 }, { "piece", TLI_OF_STATE | TLI_OF_TLG_2 },
+    { "rows", TLI_OF_NODE | TLI_OF_TLG_2 }, { "rin", TLI_OF_NODE | TLI_OF_TLG_2 },
+    { "row_unit", TLI_OF_NODE | TLI_OF_TLG_2 }, { "format", TLI_OF_NODE | TLI_OF_TLG_2 },
+    { "stored", TLI_OF_NODE | TLI_OF_TLG_2 }, { "wfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
+    { "mfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
-    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE }
+    { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE },
+    { "ordered", TLI_OF_NODE | TLI_OF_TLG_2 }, { "stream", TLI_OF_NODE | TLI_OF_TLG_2 }
 };
 
 typedef struct tli_tlg {
@@ -1209,6 +1313,10 @@ typedef struct tli_tlg {
     uint64_t   weight_bytes;           // of the state of the current line
     char      *text;                   // its name, op, unit and needs, each ended by 0
     int32_t    input_capacity, bytes_capacity, text_capacity;
+    tl_relation *relations;            // of its inputs
+    tl_stored *stored;                 // its constants
+    uint8_t   *formats;                // of its outputs
+    int32_t    relation_capacity, stored_capacity, format_capacity;
 } tli_tlg;
 
 // Fail with "tl_parse_graph: line 3: fwd: ...".
@@ -1260,6 +1368,8 @@ static tl_result tli_read_attributes(tli_tlg *t, tli_reader *r, int is_state) {
     while (tli_next_word(r, &word)) {
         int has_value = tli_cut_word(word, &key, &value);
         k = tli_find_attribute(key, is_state ? TLI_OF_STATE : TLI_OF_NODE);
+        if (k < TLI_TLG_COUNT && tli_tlg_keys[k].lines & TLI_OF_TLG_2 && t->version < 2)
+            return tli_fail_word(t, key, TLI_RULE(ATTRIBUTE_IS_OF_TLG_2));
         if (k == TLI_TLG_COUNT) return tli_fail_word(t, key, TLI_RULE(THERE_IS_NO_SUCH_ATTRIBUTE));
         if (t->values[k].text) return tli_fail_key(t, k, TLI_RULE(IS_GIVEN_TWICE));
         if (has_value != (k < TLI_TLG_KEEP))
@@ -1296,7 +1406,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
         ++*number;
     }
     for (k = TLI_TLG_WROWS; k <= TLI_TLG_PIECE; k++) {
-        int32_t *number = k == TLI_TLG_WROWS ? &desc->rows : &desc->piece_rows;
+        int32_t *number = k == TLI_TLG_WROWS ? &desc->weight_rows : &desc->piece_rows;
         if (t->values[k].text && (!tli_read_i32(t->values[k], number) || !*number))
             return tli_fail_key(t, k, TLI_RULE(MUST_BE_NUMBER_FROM_1_TO_2_31_1));
     }
@@ -1310,23 +1420,6 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     desc->dies = t->values[TLI_TLG_DIES].text != NULL;
     return TL_OK;
-}
-
-// Cut the next item off a list "a,b,c". A list has one item more than it has commas.
-static tli_word tli_next_item(tli_word *list) {
-    tli_word item = *list;
-    item.length = 0;
-    while (item.length < list->length && item.text[item.length] != ',') item.length++;
-    list->text += item.length + (item.length < list->length);
-    list->length -= item.length + (item.length < list->length);
-    return item;
-}
-
-static int32_t tli_count_items(tli_word list) {
-    int32_t count = 1;
-    size_t i;
-    for (i = 0; i < list.length; i++) count += list.text[i] == ',';
-    return count;
 }
 
 // Read a list of numbers of 64 bits to the bytes of outputs from `first` on.
@@ -1378,6 +1471,87 @@ static tl_result tli_read_state(tli_tlg *t, tl_node_desc *desc) {
     return TL_OK;
 }
 
+static tl_result tli_fail_memory(const tli_tlg *t) {
+    return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
+}
+
+// "rows=64@0 rin=1:1,whole row_unit=8 ordered stream"
+static tl_result tli_read_rows(tli_tlg *t, tl_node_desc *desc) {
+    tli_word rows = t->values[TLI_TLG_ROWS], rin = t->values[TLI_TLG_RIN], unit = t->values[TLI_TLG_ROW_UNIT];
+    void *relations = t->relations;
+    int32_t k;
+    int found, ok;
+    desc->ordered = t->values[TLI_TLG_ORDERED].text != NULL;
+    desc->stream = t->values[TLI_TLG_STREAM].text != NULL;
+    if (!rows.text) {
+        k = rin.text ? TLI_TLG_RIN : unit.text ? TLI_TLG_ROW_UNIT : desc->ordered ? TLI_TLG_ORDERED
+                                                                                  : TLI_TLG_STREAM;
+        return t->values[k].text ? tli_fail_key(t, k, TLI_RULE(NEEDS_ROWS)) : TL_OK;
+    }
+    ok = tli_read_u64(tli_cut_at(&rows, '@', &found), &desc->rows) && desc->rows;
+    if (!ok || !found || !tli_read_i32(rows, &desc->row_axis))
+        return tli_fail_key(t, TLI_TLG_ROWS, TLI_RULE(MUST_BE_A_NUMBER_OF_ROWS_AND_AN_AXIS));
+    if (unit.text && (!tli_read_u64(unit, &desc->row_unit) || !desc->row_unit))
+        return tli_fail_key(t, TLI_TLG_ROW_UNIT, TLI_RULE(MUST_BE_A_NUMBER_FROM_1_TO_2_64_1));
+    if (desc->input_count != (rin.text ? tli_count_items(rin) : 0))
+        return tli_fail_key(t, TLI_TLG_RIN, TLI_RULE(MUST_BE_ONE_RELATION_AN_INPUT));
+    ok = tli_grow(t->rules.env, &relations, &t->relation_capacity, 0, desc->input_count, sizeof *t->relations);
+    desc->relations = t->relations = (tl_relation *)relations;
+    if (!ok) return tli_fail_memory(t);
+    if (!desc->input_count) desc->relations = NULL;
+    for (k = 0; k < desc->input_count; k++)
+        if (!tli_read_relation(tli_next_item(&rin), &t->relations[k]))
+            return tli_fail_key(t, TLI_TLG_RIN, TLI_RULE(MUST_BE_RELATIONS_LIKE_1_1_OR_3_1_1));
+    return TL_OK;
+}
+
+// Read a list of names to the formats of outputs from `first` on.
+static tl_result tli_read_format_list(tli_tlg *t, int32_t key, int32_t first, int32_t count) {
+    tli_word list = t->values[key];
+    int32_t k;
+    if (!list.text) return TL_OK;
+    if (tli_count_items(list) != count)
+        return tli_fail_key(t, key, key == TLI_TLG_MOMENT_FORMATS ? TLI_RULE(MUST_BE_ONE_FORMAT_A_MOMENT)
+                                                                  : TLI_RULE(MUST_BE_ONE_FORMAT_AN_OUTPUT));
+    for (k = first; k < first + count; k++)
+        if (!tli_read_tensor_format(tli_next_item(&list), &t->formats[k]))
+            return tli_fail_key(t, key, TLI_RULE(MUST_BE_FORMATS_LIKE_F32_OR_I8));
+    return TL_OK;
+}
+
+static tl_result tli_read_formats(tli_tlg *t, tl_node_desc *desc, int is_state) {
+    void *formats = t->formats;
+    int32_t k, held = t->values[TLI_TLG_HOLD].text != NULL;
+    tl_result result;
+    int ok;
+    if (!t->values[TLI_TLG_FORMAT].text && !t->values[TLI_TLG_WEIGHT_FORMAT].text &&
+        !t->values[TLI_TLG_MOMENT_FORMATS].text) return TL_OK;
+    ok = tli_grow(t->rules.env, &formats, &t->format_capacity, 0, desc->output_count, sizeof *t->formats);
+    desc->formats = t->formats = (uint8_t *)formats;
+    if (!ok) return tli_fail_memory(t);
+    for (k = 0; k < desc->output_count; k++) t->formats[k] = TL_TENSOR_FORMAT_NONE;
+    if (!is_state) return tli_read_format_list(t, TLI_TLG_FORMAT, 0, desc->output_count);
+    result = tli_read_format_list(t, TLI_TLG_WEIGHT_FORMAT, 0, 1);
+    return result ? result
+                  : tli_read_format_list(t, TLI_TLG_MOMENT_FORMATS, 1, desc->output_count - 1 - held);
+}
+
+static tl_result tli_read_constants(tli_tlg *t, tl_node_desc *desc) {
+    tli_word list = t->values[TLI_TLG_STORED];
+    void *stored = t->stored;
+    int32_t k;
+    int ok;
+    if (!list.text) return TL_OK;
+    desc->stored_count = tli_count_items(list);
+    ok = tli_grow(t->rules.env, &stored, &t->stored_capacity, 0, desc->stored_count, sizeof *t->stored);
+    desc->stored = t->stored = (tl_stored *)stored;
+    if (!ok) return tli_fail_memory(t);
+    for (k = 0; k < desc->stored_count; k++)
+        if (!tli_read_stored(tli_next_item(&list), &t->stored[k]))
+            return tli_fail_key(t, TLI_TLG_STORED, TLI_RULE(MUST_BE_CONSTANTS_LIKE_400_I8));
+    return TL_OK;
+}
+
 // Append a word and a final 0 at *at, where the caller has made room.
 static const char *tli_keep_word(char **at, tli_word word) {
     const char *text = *at;
@@ -1405,6 +1579,9 @@ static tl_result tli_read_node(tli_tlg *t, tli_reader *r, int is_state) {
     if (!result) result = tli_read_numbers(t, &desc);
     if (!result) result = tli_read_lists(t, &desc, is_state);
     if (!result && is_state) result = tli_read_state(t, &desc);
+    if (!result) result = tli_read_rows(t, &desc);
+    if (!result) result = tli_read_formats(t, &desc, is_state);
+    if (!result) result = tli_read_constants(t, &desc);
     if (result) return result;
     unit = t->values[TLI_TLG_UNIT];
     needs = t->values[TLI_TLG_NEEDS];
@@ -1470,6 +1647,7 @@ static int32_t tli_find_line(const char *text, size_t length, int64_t node) {
 static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
     tli_reader r;
     tli_word word;
+    tli_rule rule;
     tl_result result;
     int64_t found;
     if (length > TLI_TEXT_LIMIT)
@@ -1488,11 +1666,11 @@ static tl_result tli_read_tlg(tli_tlg *t, const char *text, size_t length) {
     if (!t->version) return tli_fail_read(t, TLI_RULE(TEXT_MUST_START_WITH_TLG));
     if (!t->graph->node_count) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_FIRST_NODE));
     if (t->version > 1 && !t->has_ended) return tli_fail_read(t, TLI_RULE(TEXT_ENDS_BEFORE_ITS_END));
-    result = tli_find_duplicate(&t->rules, t->graph, &found);
+    result = tli_check_together(&t->rules, t->graph, &found, &rule);
     if (result || found < 0) return result;
     t->rules.line = tli_find_line(text, length, found);
     return tli_fail_item(&t->rules, TL_ERROR_INVALID_ARG, "node", found, tl_name_node(t->graph, (int32_t)found),
-                         TLI_RULE(NAME_MUST_BE_UNIQUE));
+                         rule);
 }
 
 static tl_result tli_parse_tlg(tl_env *env, tli_function function, const char *text, size_t length,
@@ -1507,6 +1685,9 @@ static tl_result tli_parse_tlg(tl_env *env, tli_function function, const char *t
     tli_release(env, t.inputs);
     tli_release(env, t.bytes);
     tli_release(env, t.text);
+    tli_release(env, t.relations);
+    tli_release(env, t.stored);
+    tli_release(env, t.formats);
     if (result) tl_free_graph(env, graph);
     return result;
 }

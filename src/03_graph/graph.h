@@ -80,6 +80,44 @@ typedef struct tl_device {
 
 typedef enum tl_state { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state;
 
+// id, name, how a tensor that a graph declares is stored
+#define TL_TENSOR_FORMATS(X) \
+    X(TL_TENSOR_FORMAT_NONE, "none", "not declared: as the run has it")                  \
+    X(TL_TENSOR_FORMAT_F32,  "f32",  "IEEE binary32")                                    \
+    X(TL_TENSOR_FORMAT_F16,  "f16",  "IEEE binary16")                                    \
+    X(TL_TENSOR_FORMAT_BF16, "bf16", "the upper half of an f32")                         \
+    X(TL_TENSOR_FORMAT_I32,  "i32",  "integers of 32 bits: indices, sums, biases")       \
+    X(TL_TENSOR_FORMAT_I16,  "i16",  "integers of 16 bits")                              \
+    X(TL_TENSOR_FORMAT_I8,   "i8",   "integers of 8 bits")                               \
+    X(TL_TENSOR_FORMAT_I4,   "i4",   "integers of 4 bits, two a byte")
+
+// id, text, which rows of an input a range of rows of output 0 reads
+#define TL_RELATIONS(X) \
+    X(TL_RELATION_WHOLE,  "whole", "all of them: keys, weights, a row that is added to each") \
+    X(TL_RELATION_SAME,   "1:1",   "the same ones")                                           \
+    X(TL_RELATION_WINDOW, "k/s/p", "those under its windows, as a convolution or a pool has them") \
+    X(TL_RELATION_UP,     "up",    "row i / stride for row i, as an upsampling has them")
+
+typedef enum tl_tensor_format { TL_TENSOR_FORMATS(TLI_ENUM) TL_TENSOR_FORMAT_COUNT } tl_tensor_format;
+typedef enum tl_relation_kind { TL_RELATIONS(TLI_ENUM) TL_RELATION_COUNT } tl_relation_kind;
+
+// How the rows of an input relate to those of output 0. Row i of a window reads the rows i stride - padding +
+// j dilation, j = 0 .. kernel - 1, of which those outside the input are padding.
+typedef struct tl_relation {
+    int32_t kind;      // tl_relation_kind; 0 = TL_RELATION_WHOLE
+    int32_t kernel;    // of a window: its rows, > 0; else 0
+    int32_t stride;    // of a window and of TL_RELATION_UP: > 0; else 0
+    int32_t padding;   // of a window: rows before the first, at most dilation (kernel - 1); else 0
+    int32_t dilation;  // of a window: 0 = 1; else 0
+} tl_relation;
+
+// A constant of an inference: weights, a bias, scales. It takes flash, not RAM.
+typedef struct tl_stored {
+    uint64_t bytes;    // > 0
+    int32_t  node;     // of the graph: who reads it; of a desc: not read
+    int32_t  format;   // tl_tensor_format, not TL_TENSOR_FORMAT_NONE
+} tl_stored;
+
 #define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
 #define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
@@ -111,7 +149,16 @@ typedef struct tl_node_desc {
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
     tl_state state;                 // 0 = no state; tl_add_state sets it
-    int32_t  rows, piece_rows;      // as in tl_state_desc; rows also of param_bytes
+    int32_t  weight_rows, piece_rows;   // as in tl_state_desc; rows also of param_bytes
+    uint64_t rows;                  // of output 0: it may be called for a range of them; 0 = it may not
+    int32_t  row_axis;              // the axis of the rows, 0 .. 7; 0 is that of the batch
+    const tl_relation *relations;   // [input_count] how the rows of each input relate; 0 = all are read whole
+    uint64_t row_unit;              // rows come in multiples of it; 0 = 1
+    int32_t  ordered;               // 1 = what is added up over rows, row after row, has the bits of the whole
+    int32_t  stream;                // 1 = of an input: its rows are loaded in order, once
+    const uint8_t *formats;         // [output_count] tl_tensor_format; 0 = none is declared
+    const tl_stored *stored;        // [stored_count] constants that it reads
+    int32_t  stored_count;
 } tl_node_desc;
 
 // A state to add: a weight with what belongs to it. Zero is the default everywhere.
@@ -126,9 +173,11 @@ typedef struct tl_state_desc {
     uint64_t        update_work_bytes;  // scratch during the update
     const char     *unit;           // as in tl_node_desc
     int32_t         layer;          // as in tl_node_desc
-    int32_t         rows;           // of the weight and of each moment: tl_apply_pieces may train it by rows of
-                                    // these; 0 = as a whole alone
+    int32_t         weight_rows;    // of the weight and of each moment: tl_apply_pieces may train it by these;
+                                    // 0 = as a whole alone
     int32_t         piece_rows;     // of TL_STATE_PIECES: rows of a piece
+    tl_tensor_format weight_format; // as the weight is stored; 0 = not declared
+    const uint8_t  *moment_formats; // [moment_count] tl_tensor_format; 0 = none is declared
 } tl_state_desc;
 
 // A node of a graph; tl_add_node makes it, users read it.
@@ -149,7 +198,7 @@ typedef struct tl_node {
     uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
-    int32_t  rows, piece_rows;      // as in tl_node_desc
+    int32_t  weight_rows, piece_rows;   // as in tl_node_desc
 } tl_node;
 
 typedef struct tl_node_input {
@@ -162,6 +211,7 @@ typedef struct tl_node_output {
     int32_t  output;                // which of the node's outputs
     uint64_t bytes;                 // of the tensor
     uint8_t  needed;                // 1 = the node's own backward reads it
+    uint8_t  format;                // tl_tensor_format
 } tl_node_output;
 
 typedef struct tl_view {
@@ -169,9 +219,27 @@ typedef struct tl_view {
     int32_t  tensor;                // its storage: index into tl_graph.outputs, never a view
 } tl_view;
 
+// Of a node that may be called for ranges of rows, see tl_check_graph.
+typedef struct tl_node_rows {
+    uint64_t rows, unit;            // of output 0; they come in multiples of unit, which is > 0
+    int32_t  node;                  // which one
+    int32_t  first_relation;        // into tl_attributes.relations, one for each of its inputs
+    uint8_t  axis;                  // of the rows
+    uint8_t  ordered, stream;       // as in tl_node_desc
+} tl_node_rows;
+
+// What few nodes have. The arrays are in the order of nodes, and what belongs to one follows what belongs to
+// the one before.
+typedef struct tl_attributes {
+    const tl_node_rows *rows;       int32_t row_count;       // nodes with rows
+    const tl_relation  *relations;  int32_t relation_count;  // of all inputs of these
+    const tl_stored    *stored;     int32_t stored_count;    // constants
+    int32_t row_capacity, relation_capacity, stored_capacity;  // entries with room
+} tl_attributes;
+
 // A graph. Users read the arrays and change them through the calls below only. An array whose
 // capacity is 0 does not belong to the graph (it may be a const table): it is copied before it
-// grows, and never released.
+// grows, and never released. Attributes belong to it where its outputs do.
 typedef struct tl_graph {
     const tl_node        *nodes;    int32_t node_count;     // [node_count] topological order
     const tl_node_input  *inputs;   int32_t input_count;    // of all nodes, one after the other
@@ -181,6 +249,7 @@ typedef struct tl_graph {
     uint64_t        batch;                            // samples that bytes and costs stand for; 0 = unknown
     int32_t         node_capacity, input_capacity, tensor_capacity, view_capacity;  // entries with room
     uint32_t        text_capacity;                    // bytes with room
+    const tl_attributes *attributes;                  // 0 = no node has any
 } tl_graph;
 
 // Initialise an empty graph; release it with tl_free_graph. A zeroed tl_graph is an empty graph,
@@ -369,6 +438,33 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // is; no node that takes blocks is, or reads what one made; nothing is overwritten in place by a dynamic node,
 // nor what it made.
 //
+// rows is for nodes that can be called for a range of rows of output 0 along an axis: as many as row_unit, or a
+// multiple of it, which divides rows. relations say which rows of each input such a call reads:
+//
+//     1:1   row i           3/2/1   i-th window of 3 rows, 2 apart, 1 of padding before the first row
+//     whole all of them     up2     row i / 2
+//
+// Bytes of output 0, unless it is of 4 bits, and saved bytes are as many for each row. So no dynamic node has
+// rows, nor a state. Rows along axis 0 are those of the batch: they scale with it, unless the node is fixed.
+// Relations are not compared with the rows of the nodes that make the inputs. An input that has rows may be a
+// stream: at most one node reads it, and it is no result.
+//
+// Formats and constants are as declared: no sum of bytes depends on them. What would change the bytes of a
+// tensor as if it were f32, and compression, refuses one that is declared to have another format: the other
+// precisions of [7], [9] and [12], and codecs of [6].
+//
+// No planner goes by rows, streams or constants today: plans are those of the same graph without them, which
+// has a stream resident like any other input. They are kept where graphs are made from graphs:
+//
+//     tl_plan_fusion       a fused node has rows where all members have the same and each reads the one before
+//                          by 1:1; its row_unit is the least common multiple; it is ordered if all are
+//     tl_apply_precision   and every other change of bytes: kept where bytes still divide by rows; a conversion
+//                          has the rows of what it reads, in units of theirs
+//     tl_compile           a part of the batch: rows along axis 0 of nodes that are not fixed are divided, or
+//                          are left out where they do not divide by units
+//     tl_apply_optimizer   the weight that a node reads as its last input is read whole
+//     tl_let_inputs_die, tl_hold_gradients, several ranks: kept as they are
+//
 // Errors:  TL_ERROR_INVALID_ARG, TL_ERROR_OVERFLOW, TL_ERROR_NO_MEMORY.
 // Cost:    O(nodes + inputs), and O(n log n) to compare n names, for any choice of names.
 TLDEF tl_result tl_check_graph(tl_env *env, const tl_graph *graph);
@@ -403,7 +499,15 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
 //          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed] [dies]
+//          [rows=<n>@<axis> rin=<relation,..> [row_unit=<n>] [ordered] [stream]]
+//          [format=<format,..>] [stored=<bytes>:<format>,..]
+//     state <id> <name> <op> w=<bytes> [m=<bytes,..>] [upd=] [uwork=] [layer=<n>] [unit=<name>]
+//          [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
 //     end <nodes>
+//
+// Relations are 1:1, whole, up<stride> and <kernel>/<stride>/<padding>[/<dilation>], one for each input; rin is
+// left out where there are none. Formats are f32, f16, bf16, i32, i16, i8, i4 and, where an output or a moment
+// has none, none.
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out, and swork, which is fwork then. The last line says how many nodes there are, and nothing but empty

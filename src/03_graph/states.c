@@ -9,8 +9,8 @@
 //     x  dense(param=400)  ..     -->   x  [w adamw]  dense  ..        fused: above the first reader
 //                                 -->   [w adamw]  x  dense  ..        end: above all other nodes
 
-// The node that a state is. bytes: [2 + moments] room for those of its outputs.
-static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes) {
+// The node that a state is. bytes, formats: [2 + moments] room for those of its outputs.
+static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *bytes, uint8_t *formats) {
     tl_node_desc node;
     tli_zero(&node, sizeof node);
     bytes[0] = desc->bytes;
@@ -23,9 +23,14 @@ static tl_node_desc tli_describe_state(const tl_state_desc *desc, uint64_t *byte
     node.output_count = 1 + desc->moment_count;
     if (desc->kind == TL_STATE_HELD) bytes[node.output_count++] = desc->bytes;
     node.state = desc->kind ? desc->kind : TL_STATE_TRAINED;
+    if (desc->weight_format || desc->moment_formats) node.formats = formats;
+#if TLI_ATTRIBUTES
+    formats[0] = (uint8_t)desc->weight_format;
+    if (desc->moment_formats) tli_copy(formats + 1, desc->moment_formats, (size_t)desc->moment_count);
+#endif
     node.bwd_cost = desc->update_cost;
     node.bwork_bytes = desc->update_work_bytes;
-    node.rows = desc->rows;
+    node.weight_rows = desc->weight_rows;
     node.piece_rows = desc->piece_rows;
     node.fixed = 1;
     return node;
@@ -39,10 +44,15 @@ static tl_result tli_add_state(tli_graph_rules *rules, tl_graph *graph, const tl
         (desc->moment_count && !desc->moment_bytes))
         return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
                              desc->name ? desc->name : "?", TLI_RULE(MOMENTS_MISSING_OR_NEGATIVE_COUNT));
-    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes);
+#if TLI_ATTRIBUTES
+    if (!tli_is_below((int64_t)desc->weight_format, TL_TENSOR_FORMAT_COUNT))
+        return tli_fail_item(rules, TL_ERROR_INVALID_ARG, "state", graph->node_count,
+                             desc->name ? desc->name : "?", TLI_RULE(FORMAT_THERE_IS_NO_SUCH));
+#endif
+    bytes = (uint64_t *)tli_alloc_array(rules->env, 2 + (uint64_t)desc->moment_count, sizeof *bytes + 1);
     if (!bytes)
         return tli_fail(rules->env, TL_ERROR_NO_MEMORY, rules->function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
-    node = tli_describe_state(desc, bytes);
+    node = tli_describe_state(desc, bytes, (uint8_t *)(bytes + 2 + desc->moment_count));
     result = tli_add_node(rules, graph, &node);
     tli_release(rules->env, bytes);
     return result;
@@ -78,6 +88,7 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
             outputs[count++] = from->outputs[from->nodes[id].first_output + i];
         if (node->state != TL_STATE_TRAINED) continue;
         outputs[count] = outputs[node->first_output];
+        outputs[count].format = TL_TENSOR_FORMAT_NONE;
         outputs[count++].output = node->output_count++;
         node->state = TL_STATE_HELD;
     }
@@ -95,7 +106,8 @@ static void tli_fill_held(const tl_graph *from, tl_node *nodes, tl_node_input *i
 static void tli_replace_arrays(tl_env *env, tl_graph *graph, tl_node *nodes, tl_node_input *inputs,
                                tl_node_output *outputs, int32_t tensor_count, tl_view *views) {
     tl_graph old = *graph;
-    old.text_capacity = 0;      // the text stays
+    old.text_capacity = 0;      // the text stays,
+    old.attributes = NULL;      // and so do the attributes
     graph->nodes = nodes;     graph->node_capacity = graph->node_count;
     graph->inputs = inputs;   graph->input_capacity = graph->input_count;
     graph->outputs = outputs; graph->tensor_count = graph->tensor_capacity = tensor_count;
@@ -118,6 +130,7 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tl_node_input *inputs;
     tl_node_output *outputs;
     tl_view *views;
+    tl_attributes *attributes = (tl_attributes *)graph->attributes;
     tl_result result;
     TL_ASSERT(graph);
     result = tl_check_graph(env, graph);
@@ -134,11 +147,15 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     outputs = (tl_node_output *)tli_alloc_array(env, (uint64_t)graph->tensor_count + (uint64_t)more,
                                                 sizeof *outputs);
     views = (tl_view *)tli_alloc_array(env, (uint64_t)graph->view_count + 1, sizeof *views);
-    if (nodes && inputs && outputs && views) {
+    if (graph->attributes && !graph->tensor_capacity)   // they belong to the graph where its outputs do
+        attributes = tli_copy_attributes(env, graph->attributes);
+    if (nodes && inputs && outputs && views && !attributes == !graph->attributes) {
         tli_fill_held(graph, nodes, inputs, outputs, views);
         tli_replace_arrays(env, graph, nodes, inputs, outputs, graph->tensor_count + more, views);
+        graph->attributes = attributes;
         return TL_OK;
     }
+    if (!graph->tensor_capacity) tli_release_attributes(env, attributes);
     tli_release(env, nodes);
     tli_release(env, inputs);
     tli_release(env, outputs);
@@ -165,12 +182,14 @@ static int tli_copy_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
                                                          sizeof *from->outputs);
     to->views = (const tl_view *)tli_copy_array(env, from->views, from->view_count, sizeof *from->views);
     to->text = (const char *)tli_copy_array(env, from->text, (int32_t)from->text_bytes, 1);
+    to->attributes = from->attributes ? tli_copy_attributes(env, from->attributes) : NULL;
     to->node_capacity = from->node_count + 1;
     to->input_capacity = from->input_count + 1;
     to->tensor_capacity = from->tensor_count + 1;
     to->view_capacity = from->view_count + 1;
     to->text_capacity = from->text_bytes + 1;
-    if (to->nodes && to->inputs && to->outputs && to->views && to->text) return 1;
+    if (to->nodes && to->inputs && to->outputs && to->views && to->text && !to->attributes == !from->attributes)
+        return 1;
     tl_free_graph(env, to);
     return 0;
 }
@@ -178,7 +197,7 @@ static int tli_copy_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
 // The rows of a piece of a state: as many as piece_bytes hold, in units that keep every piece aligned. 0 = the
 // state stays whole.
 static int32_t tli_find_piece_rows(const tl_pieces_desc *desc, const tl_graph *graph, const tl_node *state) {
-    uint64_t rows = (uint64_t)state->rows, bytes = graph->outputs[state->first_output].bytes;
+    uint64_t rows = (uint64_t)state->weight_rows, bytes = graph->outputs[state->first_output].bytes;
     uint64_t unit = 1, alignment = desc->alignment_bytes, count;
     int32_t k;
     if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows) return 0;
@@ -207,7 +226,7 @@ static int32_t tli_find_piece_reader(const tl_graph *graph, int32_t state) {
 // that. 0 = the cost does not fit.
 static int tli_train_in_pieces(const tl_pieces_desc *desc, tl_node *state, tl_node *reader,
                                uint64_t kernel_bytes, uint64_t piece_bytes) {
-    uint64_t pieces = (uint64_t)(state->rows / state->piece_rows + (state->rows % state->piece_rows != 0));
+    uint64_t pieces = (uint64_t)tli_count_state_pieces(state);
     uint64_t alignment = tli_larger_u64(TLI_PIECE_ALIGNMENT, desc->alignment_bytes), calls, scratch;
     if (!tli_mul_u64(2 * pieces - 1, desc->call_cost, &calls) ||
         !tli_add_u64(reader->bwd_cost, calls, &reader->bwd_cost) ||
@@ -247,7 +266,7 @@ TLI_IMPL tl_result tl_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_g
     tl_init_graph(graph);
     if (desc->alignment_bytes & (desc->alignment_bytes - 1))
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(APPLY_PIECES),
-                        TLI_RULE(PIECE_ALIGNMENT_MUST_BE_POWER));
+                        TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER));
     result = tl_check_graph(env, desc->graph);
     if (result) return result;
     if (!tli_copy_graph(env, desc->graph, graph))
@@ -279,6 +298,7 @@ typedef struct tli_owner {
     int32_t    *weights;       // [nodes of from] the state made of its weights; -1 = none
     int32_t    *first_reader;  // [nodes of from] of a state; -1 = none
     tl_tensor  *inputs;        // of the node at hand
+    tl_relation *relations;    // the same of its rows
 } tli_owner;
 
 static tl_result tli_fail_owner(const tli_owner *o) {
@@ -319,7 +339,7 @@ static tl_result tli_own_weights(tli_owner *o, int32_t id) {
     state.kind = node->has_grad ? TL_STATE_TRAINED : TL_STATE_FROZEN;
     state.unit = node->unit ? tl_name_unit(o->from, id) : NULL;
     state.layer = node->layer + 1;
-    state.rows = node->has_grad ? node->rows : 0;
+    state.weight_rows = node->has_grad ? node->weight_rows : 0;
     result = node->has_grad ? tli_price_update(o, node->param_bytes, moments, &state.update_cost) : TL_OK;
     if (!result) result = tl_add_state(o->env, o->to, &state, &weight);
     if (result) return result;
@@ -350,7 +370,12 @@ static tl_result tli_own_node(tli_owner *o, int32_t id) {
     desc.input_count += has_weights;
     desc.output_bytes = bytes;
     desc.param_bytes = has_weights ? 0 : node->param_bytes;
-    if (has_weights) desc.rows = 0;
+    if (has_weights) desc.weight_rows = 0;
+    if (desc.rows && has_weights) {
+        for (k = 0; k < node->input_count; k++) o->relations[k] = desc.relations[k];
+        tli_zero(&o->relations[k], sizeof o->relations[k]);     // TL_RELATION_WHOLE
+        desc.relations = o->relations;
+    }
     if (!result) result = tl_add_node(o->env, o->to, &desc, &o->new_ids[id]);
     if (!result) tli_copy_needs(from, id, o->to);
     if (!result && has_weights)    // a backward reads the weights where it makes the gradient of its inputs
@@ -468,11 +493,15 @@ TLI_IMPL tl_result tl_apply_optimizer(tl_env *env, const tl_optimizer_desc *desc
     o.weights = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.weights);
     o.first_reader = (int32_t *)tli_alloc_array(env, nodes, sizeof *o.first_reader);
     o.inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)desc->graph->input_count + 1, sizeof *o.inputs);
-    result = o.new_ids && o.weights && o.first_reader && o.inputs ? tli_own_graph(&o) : tli_fail_owner(&o);
+    o.relations = (tl_relation *)tli_alloc_array(env, (uint64_t)desc->graph->input_count + 1,
+                                                 sizeof *o.relations);
+    result = o.new_ids && o.weights && o.first_reader && o.inputs && o.relations ? tli_own_graph(&o)
+                                                                                 : tli_fail_owner(&o);
     tli_release(env, o.new_ids);
     tli_release(env, o.weights);
     tli_release(env, o.first_reader);
     tli_release(env, o.inputs);
+    tli_release(env, o.relations);
     if (result) tl_free_graph(env, graph);
     return result;
 }

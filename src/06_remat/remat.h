@@ -183,9 +183,10 @@ typedef struct tl_remat_report {
 TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *plan, tl_remat_report *report);
 
 // Choose how large the pieces are in which states with rows are trained (tl_apply_pieces): whole gradients,
-// then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls alone
-// cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones that of
-// larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that plan.
+// then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls
+// alone cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones
+// that of larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that
+// plan.
 //
 //   desc         that of tl_plan_remat; the pool is used for whole gradients alone
 //   call_cost    of each further call of a kernel, as in tl_pieces_desc

@@ -79,6 +79,7 @@ typedef struct tli_compile {
     tl_graph         source;
     tl_node         *source_nodes;   // NULL = those of the desc's graph
     tl_node_output  *source_outputs;
+    tl_attributes   *source_attributes;
     tli_precision    tables;         // of source: times and losses of each scheme; mixed only
     double          *losses;         // arrays of the desc of `tables`, or of a fused graph: [nodes x schemes]
     uint64_t        *costs;
@@ -158,6 +159,9 @@ static tl_result tli_check_compile(tli_compile *c) {
     if (strategy->parallelism.kind == TL_PARALLELISM_MODEL ||
         strategy->parallelism.kind == TL_PARALLELISM_PIPELINE) rule = TLI_RULE(STRATEGY_PARALLELISM_ONE_WORKER);
     if (!c->is_mixed && c->precision != TL_PRECISION_SINGLE) c->codec = TL_CODEC_NONE;  // nothing is of f32
+    if (!rule && (c->is_mixed || c->precision != TL_PRECISION_SINGLE))
+        return tli_refuse_formats(c->env, TLI_IN(COMPILE), desc->graph, c->is_mixed,
+                                  TLI_RULE(FORMAT_NO_OTHER_THAN_F32));
     return rule ? tli_fail(c->env, TL_ERROR_UNSUPPORTED, TLI_IN(COMPILE), rule) : TL_OK;
 }
 
@@ -274,6 +278,7 @@ static tl_result tli_open_source(tli_compile *c, int32_t parts) {
     c->source = *graph;
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    c->source_attributes = NULL;
     if (parts > 1 && !c->inference && !tli_holds_gradients(graph)) return TL_NOT_READY;
     if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
     c->source_nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *c->source_nodes);
@@ -290,16 +295,23 @@ static tl_result tli_open_source(tli_compile *c, int32_t parts) {
         const tl_node *node = &graph->nodes[output->node];
         if (!node->fixed && !tli_part_bytes(output->bytes, (uint64_t)parts, &output->bytes))
             return TL_NOT_READY;
-        if (!node->is_input) output->bytes = tli_scale_bytes(output->bytes, c->precision);
+        if (node->is_input) continue;
+        output->bytes = tli_scale_bytes(output->bytes, c->precision);
+        output->format = tli_scale_tensor_format(output->format, c->precision);
     }
+    if (!tli_divide_attributes(c->env, graph->attributes, &c->source, (uint64_t)parts, &c->source_attributes))
+        return tli_fail_compile(c);
+    c->source.attributes = c->source_attributes;
     return tl_check_graph(c->env, &c->source);
 }
 
 static void tli_close_source(tli_compile *c) {
     tli_release(c->env, c->source_nodes);
     tli_release(c->env, c->source_outputs);
+    tli_release_attributes(c->env, c->source_attributes);
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    c->source_attributes = NULL;
 }
 
 // Costs that the caller measured are of the whole batch.

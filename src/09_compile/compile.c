@@ -350,6 +350,7 @@ typedef struct tli_compiled {
     tl_graph           source;
     tl_node           *source_nodes;
     tl_node_output    *source_outputs;
+    tl_attributes     *source_attributes;
     tl_fusion_plan     fusion;
     tl_precision_graph applied;
     int32_t           *map;          // the four arrays of the map, and tensors
@@ -359,6 +360,7 @@ static void tli_free_compiled(tl_env *env, tli_compiled *own) {
     if (!own) return;
     tli_release(env, own->source_nodes);
     tli_release(env, own->source_outputs);
+    tli_release_attributes(env, own->source_attributes);
     tl_free_fusion_plan(env, &own->fusion);
     tl_free_precision_graph(env, &own->applied);
     tli_release(env, own->map);
@@ -440,6 +442,7 @@ static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_
     own->source = c->source;
     own->source_nodes = c->source_nodes;
     own->source_outputs = c->source_outputs;
+    own->source_attributes = c->source_attributes;
     own->fusion = c->fusion;
     compiled->source = c->source_nodes ? &own->source : c->desc->graph;
     compiled->graph = own->applied.memory ? &own->applied.graph
@@ -456,6 +459,7 @@ static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_
 static void tli_leave_graphs(tli_compile *c) {
     c->source_nodes = NULL;
     c->source_outputs = NULL;
+    c->source_attributes = NULL;
     tli_zero(&c->fusion, sizeof c->fusion);
 }
 

@@ -37,6 +37,7 @@ static int tli_open_relaxed(tli_compile *c, tli_relaxed *r) {
     r->graph.nodes = r->nodes;
     r->graph.outputs = r->outputs;
     r->graph.inputs = r->inputs;
+    r->graph.attributes = NULL;     // no bound goes by rows
     return 1;
 }
 

@@ -849,12 +849,12 @@ typedef struct tl_op {
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
     tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial, rows,
-                                      // piece_rows, bwork_bytes, bwd_cost
+                                      // those of the weight; of the rest moments, initial,
+                                      // weight_rows, piece_rows, bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
-    int32_t         rows, piece_rows; // of a state: as in tl_state_desc
+    int32_t         weight_rows, piece_rows;  // of a state: as in tl_state_desc
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the

@@ -63,10 +63,10 @@ static void mix_into(uint64_t sum, const tl_operand *operand, int adds) {
 // The rows of a tensor that the kernels treat one by one: those of the weight and the moments of a state.
 static inline uint64_t mixer_rows(const tl_graph *graph, int32_t tensor) {
     const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
-    return maker->rows ? (uint64_t)maker->rows : 1;
+    return maker->weight_rows ? (uint64_t)maker->weight_rows : 1;
 }
 
-static inline int mixer_has_rows(const tl_graph *graph, int32_t tensor) { return graph->nodes[graph->outputs[tensor].node].rows > 0; }
+static inline int mixer_has_rows(const tl_graph *graph, int32_t tensor) { return graph->nodes[graph->outputs[tensor].node].weight_rows > 0; }
 
 // The part of an operand that is row r of so many.
 static inline tl_operand mixer_row(tl_operand operand, uint64_t rows, uint64_t r) {
@@ -90,12 +90,12 @@ static inline int32_t mixer_piece(const tl_kernel_call *call) {
 // The bytes of the rows of a tensor that a call has; of a call for all rows those of the tensor.
 static inline uint64_t mixer_bytes(const tl_kernel_call *call, const tl_node_output *tensor) {
     const tl_node *state = &call->graph->nodes[tensor->node];
-    return state->state == TL_STATE_PIECES ? tensor->bytes / (uint64_t)state->rows * call->count : tensor->bytes;
+    return state->state == TL_STATE_PIECES ? tensor->bytes / (uint64_t)state->weight_rows * call->count : tensor->bytes;
 }
 
 // Which rows a piece has: those that follow the piece before, as many as a piece has, and no row behind the last.
 static inline void mixer_check_rows(const tl_kernel_call *call, const tl_node *state) {
-    assert_int_equal(call->total, state->rows);
+    assert_int_equal(call->total, state->weight_rows);
     assert_int_equal(call->first % (uint64_t)state->piece_rows, 0);
     assert_int_equal(call->count, call->total - call->first < (uint64_t)state->piece_rows ? call->total - call->first
                                                                                           : (uint64_t)state->piece_rows);

@@ -185,9 +185,9 @@ static inline tl_result random_state(tl_env *env, tl_random *random, tl_graph *g
         moments[0] = desc.bytes;
         moments[1] = 1 + tl_next_random_below(random, 20);
         if (desc.bytes && random_chance(random, 70)) {
-            desc.rows = random_count(random, 1, 9);
-            desc.bytes = moments[0] = (uint64_t)desc.rows * (1 + desc.bytes / (uint64_t)desc.rows);
-            moments[1] = (uint64_t)desc.rows * (1 + moments[1] / (uint64_t)desc.rows);
+            desc.weight_rows = random_count(random, 1, 9);
+            desc.bytes = moments[0] = (uint64_t)desc.weight_rows * (1 + desc.bytes / (uint64_t)desc.weight_rows);
+            moments[1] = (uint64_t)desc.weight_rows * (1 + moments[1] / (uint64_t)desc.weight_rows);
         }
         desc.update_cost = tl_next_random_below(random, 20);
         if (random_chance(random, 30)) desc.update_work_bytes = 1 + tl_next_random_below(random, 40);

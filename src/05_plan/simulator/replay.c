@@ -215,8 +215,8 @@ static void tli_walk_update(const tli_walk *w, const tli_state_piece *piece, tl_
     int32_t i;
     for (i = state->first_output; i < state->first_output + state->output_count; i++, at++) {
         *at = tli_walk_tensor(w, i, 1);
-        at->bytes = at->bytes / (uint64_t)state->rows * (uint64_t)piece->count;
-        at->offset = w->graph->outputs[i].bytes / (uint64_t)state->rows * (uint64_t)piece->first;
+        at->bytes = at->bytes / (uint64_t)state->weight_rows * (uint64_t)piece->count;
+        at->offset = w->graph->outputs[i].bytes / (uint64_t)state->weight_rows * (uint64_t)piece->first;
     }
     for (i = 0; i < state->output_count; i++) *at++ = i ? tli_walk_nothing() : gradient;
     tli_walk_place_operands(w, state, call);
@@ -255,7 +255,7 @@ static tl_result tli_walk_pieces(const tli_walk *w, tl_replay_call *call) {
         gradient.start = piece.is_update ? TL_START_FILLED : TL_START_ZERO;
         call->first = piece.first;
         call->count = piece.count;
-        call->total = state->rows;
+        call->total = state->weight_rows;
         call->saved = saved;
         if (piece.is_update) tli_walk_update(w, &piece, gradient, call);
         else tli_walk_make_piece(w, &piece, gradient, call);

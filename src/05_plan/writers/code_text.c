@@ -170,6 +170,7 @@ static void tli_send_piece_call(tli_stream *s, const tli_code *c, const tli_code
     const tl_graph *graph = c->table.graph;
     const tli_code_kernel *kernel = &c->kernels[2 * c->ops[row->node] + 1];
     const tl_node *node = &graph->nodes[row->node];
+    const tl_node_output *outputs = &graph->outputs[node->first_output];
     int32_t i;
     tli_send(s, "        ");
     tli_send_callee(s, c, row);
@@ -180,7 +181,7 @@ static void tli_send_piece_call(tli_stream *s, const tli_code *c, const tli_code
         tli_send_word(s, c, &c->words[row->first + i], 0);
         if (!node->state || param->part != TLI_ROLE_NEEDED_OUT || param->number >= node->output_count) continue;
         tli_send(s, " + (size_t)first * ");
-        tli_send_constant(s, graph->outputs[node->first_output + param->number].bytes / (uint64_t)node->rows);
+        tli_send_constant(s, outputs[param->number].bytes / (uint64_t)node->weight_rows);
     }
     tli_send(s, ", first, count);\n");
 }
@@ -196,7 +197,7 @@ static void tli_send_piece_clear(tli_stream *s, const tli_code *c, const tli_cod
         tli_send(s, "        memset(");
         tli_send_word(s, c, &c->words[loop->update.first + i], 0);
         tli_send(s, ", 0, (size_t)count * ");
-        tli_send_constant(s, graph->outputs[state->first_output].bytes / (uint64_t)state->rows);
+        tli_send_constant(s, graph->outputs[state->first_output].bytes / (uint64_t)state->weight_rows);
         tli_send(s, ");\n");
     }
 }
@@ -215,11 +216,11 @@ static void tli_send_loops(tli_stream *s, const tli_code *c) {
         tli_send(s, "    int32_t first, count = ");
         tli_send_i32(s, state->piece_rows);
         tli_send(s, ";\n    for (first = 0; first < ");
-        tli_send_i32(s, state->rows);
+        tli_send_i32(s, state->weight_rows);
         tli_send(s, "; first += count) {\n        if (count > ");
-        tli_send_i32(s, state->rows);
+        tli_send_i32(s, state->weight_rows);
         tli_send(s, " - first) count = ");
-        tli_send_i32(s, state->rows);
+        tli_send_i32(s, state->weight_rows);
         tli_send(s, " - first;\n");
         tli_send_piece_clear(s, c, loop);
         tli_send_piece_call(s, c, &loop->gradient);

@@ -714,7 +714,7 @@ static void tli_send_node(tli_stream *s, const tl_graph *graph, const tl_graph *
     tli_send(s, ", ");
     tli_send_constant(s, node->swork_bytes);
     tli_send(s, ", ");
-    tli_send_i32(s, node->rows);
+    tli_send_i32(s, node->weight_rows);
     tli_send(s, ", ");
     tli_send_i32(s, node->piece_rows);
     tli_send(s, " },  // ");
@@ -762,7 +762,9 @@ static void tli_send_tensor_tables(tli_stream *s, const tl_graph *graph, const c
         tli_send_i32(s, graph->outputs[i].output);
         tli_send(s, ", ");
         tli_send_constant(s, graph->outputs[i].bytes);
-        tli_send(s, graph->outputs[i].needed ? ", 1 },\n" : ", 0 },\n");
+        tli_send(s, graph->outputs[i].needed ? ", 1, " : ", 0, ");
+        tli_send_i32(s, graph->outputs[i].format);
+        tli_send(s, " },\n");
     }
     tli_send(s, "};\n");
     if (graph->view_count) tli_open_table(s, "tl_view", name, "_views", (uint64_t)graph->view_count);
@@ -786,6 +788,61 @@ static void tli_send_array(tli_stream *s, const char *name, const char *what, in
     tli_send(s, ",");
 }
 
+static void tli_send_row_tables(tli_stream *s, const tl_attributes *a, const char *name) {
+    int32_t numbers[5], i;
+    if (a->row_count) tli_open_table(s, "tl_node_rows", name, "_rows", (uint64_t)a->row_count);
+    for (i = 0; i < a->row_count; i++) {
+        const tl_node_rows *r = &a->rows[i];
+        numbers[0] = r->node; numbers[1] = r->first_relation;
+        numbers[2] = r->axis; numbers[3] = r->ordered; numbers[4] = r->stream;
+        tli_send(s, "    { ");
+        tli_send_constant(s, r->rows);
+        tli_send(s, ", ");
+        tli_send_constant(s, r->unit);
+        tli_send(s, ", ");
+        tli_send_list(s, numbers, 5);
+        tli_send(s, " },\n");
+    }
+    if (a->row_count) tli_send(s, "};\n");
+    if (a->relation_count) tli_open_table(s, "tl_relation", name, "_relations", (uint64_t)a->relation_count);
+    for (i = 0; i < a->relation_count; i++) {
+        const tl_relation *r = &a->relations[i];
+        numbers[0] = r->kind; numbers[1] = r->kernel; numbers[2] = r->stride;
+        numbers[3] = r->padding; numbers[4] = r->dilation;
+        tli_send(s, "    { ");
+        tli_send_list(s, numbers, 5);
+        tli_send(s, " },\n");
+    }
+    if (a->relation_count) tli_send(s, "};\n");
+}
+
+// Send the attributes of a graph, if it has any.
+static void tli_send_attribute_tables(tli_stream *s, const tl_attributes *a, const char *name) {
+    int32_t i;
+    if (!a) return;
+    tli_send_row_tables(s, a, name);
+    if (a->stored_count) tli_open_table(s, "tl_stored", name, "_stored", (uint64_t)a->stored_count);
+    for (i = 0; i < a->stored_count; i++) {
+        tli_send(s, "    { ");
+        tli_send_constant(s, a->stored[i].bytes);
+        tli_send(s, ", ");
+        tli_send_i32(s, a->stored[i].node);
+        tli_send(s, ", ");
+        tli_send_i32(s, a->stored[i].format);
+        tli_send(s, " },\n");
+    }
+    if (a->stored_count) tli_send(s, "};\n");
+    tli_send(s, "\nstatic const tl_attributes ");
+    tli_send(s, name);
+    tli_send(s, "_attributes = {\n");
+    tli_send_array(s, name, "_rows", a->row_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_relations", a->relation_count);
+    tli_send(s, "\n");
+    tli_send_array(s, name, "_stored", a->stored_count);
+    tli_send(s, "\n    0, 0, 0  // no room to grow\n};\n");
+}
+
 static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_graph *named,
                                  const char *name) {
     int32_t i;
@@ -795,6 +852,7 @@ static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_
     tli_send_tensor_tables(s, graph, name);
     tli_open_table(s, "char", name, "_text", graph->text_bytes);
     tli_send_text_table(s, graph);
+    tli_send_attribute_tables(s, graph->attributes, name);
     tli_send(s, "\nstatic const tl_graph ");
     tli_send(s, name);
     tli_send(s, "_graph = {\n");
@@ -809,7 +867,9 @@ static void tli_send_graph_table(tli_stream *s, const tl_graph *graph, const tl_
     tli_send_array(s, name, "_text", graph->text_bytes);
     tli_send(s, "\n    ");
     tli_send_constant(s, graph->batch);
-    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0  // no room to grow\n};\n");
+    tli_send(s, ",  // batch\n    0, 0, 0, 0, 0,  // no room to grow\n    ");
+    if (graph->attributes) { tli_send(s, "&"); tli_send(s, name); tli_send(s, "_attributes\n};\n"); }
+    else tli_send(s, "NULL\n};\n");
 }
 
 static void tli_send_step(tli_stream *s, const tl_graph *graph, const tl_step *step, int32_t index) {

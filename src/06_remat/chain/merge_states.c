@@ -114,6 +114,7 @@ static int tli_alloc_merged(tli_merged *m, const tl_graph *old) {
     uint64_t tensors = (uint64_t)old->tensor_count;
     m->graph = *old;
     m->graph.node_count = m->graph.input_count = m->graph.tensor_count = m->graph.view_count = 0;
+    m->graph.attributes = NULL;     // nodes have other numbers
     m->graph.nodes = (tl_node *)tli_alloc_array(m->env, nodes, sizeof(tl_node));
     m->graph.inputs = (tl_node_input *)tli_alloc_array(m->env, inputs + 1, sizeof(tl_node_input));
     m->graph.outputs = (tl_node_output *)tli_alloc_array(m->env, tensors, sizeof(tl_node_output));

@@ -89,13 +89,14 @@ static int tli_arena_round(tli_arena_plan *a) {
         a->nodes[i].fwork_bytes = tli_round_bytes(a->nodes[i].fwork_bytes, a->alignment);
         a->nodes[i].bwork_bytes = tli_round_bytes(a->nodes[i].bwork_bytes, a->alignment);
         a->nodes[i].swork_bytes = tli_round_bytes(a->nodes[i].swork_bytes, a->alignment);
-        a->nodes[i].rows = a->nodes[i].piece_rows = 0;      // which do not divide rounded bytes
+        a->nodes[i].weight_rows = a->nodes[i].piece_rows = 0;      // which do not divide rounded bytes
     }
     for (i = 0; i < graph->tensor_count; i++)
         a->outputs[i].bytes = tli_round_bytes(a->outputs[i].bytes, a->alignment);
     a->graph = *graph;
     a->graph.nodes = a->nodes;
     a->graph.outputs = a->outputs;
+    a->graph.attributes = NULL;     // bytes are no longer as many for each row
     return 1;
 }
 

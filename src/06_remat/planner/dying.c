@@ -186,6 +186,7 @@ static tl_result tli_begin_dying(tl_env *env, tl_remat_desc *desc, tli_dying *d)
     d->graph.outputs = outputs;
     d->graph.inputs = inputs;
     d->graph.views = NULL;
+    d->graph.attributes = NULL;     // nodes have other numbers
     d->graph.view_count = 0;
     tli_fill_searched(from, desc->lossless, (tl_node *)d->memory, inputs, outputs, new_tensors, d);
     desc->graph = &d->graph;

@@ -26,7 +26,7 @@ static uint64_t tli_find_largest_gradient(const tl_graph *graph) {
     uint64_t most = 0;
     int32_t id;
     for (id = 0; id < graph->node_count; id++)
-        if (graph->nodes[id].state == TL_STATE_TRAINED && graph->nodes[id].rows > 1)
+        if (graph->nodes[id].state == TL_STATE_TRAINED && graph->nodes[id].weight_rows > 1)
             most = tli_larger_u64(most, graph->outputs[graph->nodes[id].first_output].bytes);
     return most;
 }

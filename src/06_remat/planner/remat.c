@@ -979,6 +979,7 @@ static tl_result tli_remat_bound_codec(tli_remat *r, uint64_t limit) {
         tli_remat_narrow(r, copy, outputs);
         narrow.nodes = copy;
         narrow.outputs = outputs;
+        narrow.attributes = NULL;
         result = tli_remat_bound_narrow(r, &narrow, limit / 4 + 1);
     }
     tli_release(&r->quiet, copy);
@@ -1090,6 +1091,21 @@ static void tli_remat_report_best(const tli_remat *r, const tl_plan *best, tl_re
         report->gap_ratio = (double)(report->cost - report->bound_cost) / (double)report->bound_cost;
 }
 
+// Codecs take what they compress for f32.
+static tl_result tli_check_codec_formats(tl_env *env, const tl_remat_desc *desc) {
+    const tl_graph *graph = desc->graph;
+    tli_graph_rules rules = tli_rules_of(env, TLI_IN(PLAN_REMAT));
+    int32_t k;
+    for (k = 0; k < graph->tensor_count && desc->codec; k++) {
+        const tl_node_output *output = &graph->outputs[k];
+        int may = !graph->nodes[output->node].is_input && !(desc->lossless && desc->lossless[k]);
+        if (may && output->format != TL_TENSOR_FORMAT_NONE && output->format != TL_TENSOR_FORMAT_F32)
+            return tli_fail_item(&rules, TL_ERROR_UNSUPPORTED, "node", output->node,
+                                 tl_name_node(graph, output->node), TLI_RULE(CODEC_COMPRESSES_F32_ALONE));
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget) {
     tl_result result = tl_check_graph(env, desc->graph);
     if (!result) result = tli_check_live(env, TLI_IN(PLAN_REMAT), desc->live);
@@ -1117,7 +1133,8 @@ static tl_result tli_check_remat(tl_env *env, const tl_remat_desc *desc, const t
 #else
     (void)budget;
 #endif
-    return desc->device ? tl_check_device(env, desc->device) : TL_OK;
+    result = tli_check_codec_formats(env, desc);
+    return result || !desc->device ? result : tl_check_device(env, desc->device);
 }
 
 // Take the caller's pool, or begin one for this call alone.

@@ -147,6 +147,7 @@ static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
                         TLI_RULE(TRAINING_ANY_RESULT_MUST_BE_0_OR_1));
     result = tl_check_graph(env, graph);
+    if (!result) result = tli_refuse_formats(env, rules.function, graph, 1, TLI_RULE(FORMAT_NO_OTHER_THAN_F32));
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (result) return result;
     if (desc->plan->node_count != graph->node_count || !desc->plan->nodes)
@@ -280,6 +281,39 @@ static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format fo
     }
 }
 
+// -- apply: attributes --
+
+static uint8_t tli_declare_format(tl_format format) {
+    switch (format) {
+    case TL_FORMAT_F32: return TL_TENSOR_FORMAT_F32;
+    case TL_FORMAT_F16: return TL_TENSOR_FORMAT_F16;
+    case TL_FORMAT_BF16: return TL_TENSOR_FORMAT_BF16;
+    case TL_FORMAT_I16: return TL_TENSOR_FORMAT_I16;
+    case TL_FORMAT_I8: return TL_TENSOR_FORMAT_I8;
+    case TL_FORMAT_COUNT: break;
+    }
+    return TL_TENSOR_FORMAT_NONE;
+}
+
+// What is declared of a tensor in its new format. States keep theirs: they stay as they are.
+static uint8_t tli_apply_declared(uint8_t declared, tl_format format) {
+    return declared == TL_TENSOR_FORMAT_F32 ? tli_declare_format(format) : declared;
+}
+
+// Describe the rows of a conversion: those of the node whose output 0 it reads, one by one.
+static void tli_convert_rows(const tli_apply *a, const tl_node_output *output, uint8_t declared,
+                             tl_relation *relation, tl_node_desc *desc) {
+    const tl_node_rows *r = output->output ? NULL : tli_find_rows(a->old, output->node);
+    if (!r) return;
+    tli_zero(relation, sizeof *relation);
+    relation->kind = TL_RELATION_SAME;
+    desc->rows = r->rows;
+    desc->row_unit = r->unit;
+    desc->row_axis = r->axis;
+    desc->relations = relation;
+    tli_fit_rows(desc, declared);
+}
+
 // -- apply: the new graph --
 
 static tl_result tli_apply_quantization(tli_apply *a, const tli_graph_rules *rules, int32_t old_tensor,
@@ -322,7 +356,9 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     uint8_t wants = a->wants[(size_t)tensor * TL_FORMAT_COUNT + (size_t)format];
     int has_grad = a->desc->training && (wants & TLI_WANT_GRAD);
     uint64_t bytes = tl_find_format_bytes(format, output->bytes);
+    uint8_t declared = tli_apply_declared(output->format, format);
     char name[TLI_NAME_LIMIT + 1];
+    tl_relation relation;
     tl_node_desc desc;
     tl_tensor input;
     tl_result result;
@@ -344,6 +380,8 @@ static tl_result tli_add_conversion(tli_apply *a, tli_graph_rules *rules, int32_
     desc.no_grad = !has_grad;
     desc.keep = (wants & TLI_WANT_RESULT) != 0;
     desc.fixed = producer->fixed; desc.origin = -1;
+    desc.formats = &declared;
+    tli_convert_rows(a, output, declared, &relation, &desc);
     result = tli_add_node(rules, &a->applied.graph, &desc);
     if (result) return result;
     a->applied.conversion_count++;
@@ -388,10 +426,16 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
+    tli_fit_rows(&desc, tli_apply_declared(old->outputs[node->first_output].format, format));
     a->new_nodes[id] = graph->node_count;
     result = tli_add_node(rules, graph, &desc);
     if (result) return result;
     tli_copy_needs(old, id, graph);
+    for (k = 0; k < node->output_count; k++) {
+        int32_t tensor = graph->tensor_count - node->output_count + k;
+        tl_node_output *output = (tl_node_output *)&graph->outputs[tensor];
+        output->format = tli_apply_declared(output->format, format);
+    }
     return tli_note_applied(a, rules, id, node->first_output, scheme, format);
 }
 

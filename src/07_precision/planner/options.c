@@ -126,6 +126,7 @@ static tl_result tli_check_precision_of(tl_env *env, tli_function function, cons
     int32_t i;
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
     result = tl_check_graph(env, desc->graph);
+    if (!result) result = tli_refuse_formats(env, function, desc->graph, 1, TLI_RULE(FORMAT_NO_OTHER_THAN_F32));
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_rows(env, function, desc->profiles, desc->profile_count);
     for (i = 0; !result && i < desc->graph->node_count; i++) {

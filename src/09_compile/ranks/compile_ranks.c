@@ -14,6 +14,7 @@ static uint64_t tli_hash_rank_plan(uint64_t hash, const tl_graph *graph, const t
     int32_t i;
     hash = tl_mix_u64(hash, (uint64_t)graph->node_count << 32 | (uint64_t)(uint32_t)plan->step_count);
     for (i = 0; i < graph->tensor_count; i++) hash = tl_mix_u64(hash, graph->outputs[i].bytes);
+    hash = tli_mix_attributes(hash, graph);
     for (i = 0; i < plan->step_count; i++) {
         const tl_step *step = &plan->steps[i];
         hash = tl_mix_u64(hash, (uint64_t)step->kind << 48 | (uint64_t)step->codec << 40 |

@@ -107,7 +107,7 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     state.moment_count = op->moment_count;
     state.kind = op->state;
     state.layer = op->layer;
-    state.rows = op->rows;
+    state.weight_rows = op->weight_rows;
     state.piece_rows = op->piece_rows;
     state.update_work_bytes = op->bwork_bytes;
     state.update_cost = op->bwd_cost;       // of one without an update it is refused
@@ -122,7 +122,7 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     tl_node_desc node;
     tl_tensor before;
     if (op->state) return tli_add_state_op(list, rules, i, graph);
-    if (op->moments || op->moment_count || op->initial || op->rows || op->piece_rows)
+    if (op->moments || op->moment_count || op->initial || op->weight_rows || op->piece_rows)
         return tli_fail_op(list, i, TLI_RULE(OP_MOMENTS_ARE_OF_STATES));
     if (!is_input && !op->forward) return tli_fail_op(list, i, TLI_RULE(OP_FORWARD_IS_MISSING));
     if (is_input && (op->forward || op->backward)) return tli_fail_op(list, i, TLI_RULE(OP_INPUT_HAS_KERNELS));

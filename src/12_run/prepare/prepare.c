@@ -172,6 +172,9 @@ static tl_result tli_check_formats(tl_run *run) {
         uint8_t format = desc->formats[i];
         is_mixed |= format != TL_FORMAT_F32;
         if (format >= TL_FORMAT_COUNT) why = TLI_RULE(FORMATS_UNKNOWN_FORMAT);
+        else if (output->format && !graph->nodes[output->node].is_input &&
+                 output->format != tli_declare_format((tl_format)format))
+            why = TLI_RULE(FORMATS_ANOTHER_IS_DECLARED);
         else if (format != TL_FORMAT_F32 && format != TL_FORMAT_I8 && output->bytes % 2)
             why = TLI_RULE(FORMATS_16_BIT_ELEMENTS_BUT_ODD_NUMBER);
         else if (format >= TL_FORMAT_I16 && !run->inference && graph->nodes[output->node].has_grad)
@@ -195,6 +198,7 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
                                                                 sizeof *outputs);
     int32_t i;
     *scaled = *graph;
+    scaled->attributes = NULL;      // runs do not go by them
     scaled->nodes = nodes;
     scaled->outputs = outputs;
     run->owns_nodes = 1;
@@ -212,11 +216,31 @@ static tl_result tli_scale_copy(tl_run *run, const tl_graph *graph, tl_graph *sc
     }
     for (i = 0; i < graph->tensor_count; i++) {
         tl_node_output *output = &outputs[i];
-        if (!graph->nodes[output->node].is_input)
-            output->bytes = tli_scale_bytes(output->bytes, run->precision);
+        if (graph->nodes[output->node].is_input) continue;
+        output->bytes = tli_scale_bytes(output->bytes, run->precision);
+#if TLI_ATTRIBUTES
+        output->format = tli_scale_tensor_format(output->format, run->precision);
+#endif
     }
     return tl_check_graph(run->env, scaled);
 }
+
+#if TLI_ATTRIBUTES
+// Without formats, tensors are of the run's precision: refuse those that are declared to be of others where
+// bytes are scaled, compressed or counted in elements.
+static tl_result tli_check_declared(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t i;
+    int matters = run->precision != TL_PRECISION_SINGLE || run->desc.codec != TL_CODEC_NONE;
+    for (i = 0; i < graph->tensor_count && !matters; i++) {
+        const tl_node_output *output = &graph->outputs[i];
+        matters = graph->nodes[output->node].takes_blocks && output->format != TL_TENSOR_FORMAT_NONE &&
+                  output->format != TL_TENSOR_FORMAT_F32;
+    }
+    return matters ? tli_refuse_formats(run->env, TLI_IN(INIT_RUN), graph, 0,
+                                        TLI_RULE(FORMATS_MUST_SAY_WHAT_IS_DECLARED)) : TL_OK;
+}
+#endif
 
 static tl_result tli_scale_graph(tl_run *run) {
     uint32_t can =
@@ -230,6 +254,10 @@ static tl_result tli_scale_graph(tl_run *run) {
     if (run->precision == TL_PRECISION_MIXED) run->precision = TL_PRECISION_SINGLE;  // nothing to choose from
     if (!(can & (1u << run->precision)))
         return tli_unsupported(run, TLI_RULE(STRATEGY_PRECISION_NOT_AMONG));
+#if TLI_ATTRIBUTES
+    result = tli_check_declared(run);
+    if (result) return result;
+#endif
     if (run->precision == TL_PRECISION_SINGLE) return TL_OK;
     result = tli_scale_copy(run, run->graph, &run->own_graph);
     run->graph = &run->own_graph;

@@ -147,8 +147,20 @@ static uint64_t tli_count_compact(const tl_plan *plan, int stays_wide) {
 
 // -- tables: the graph --
 
+static uint64_t tli_count_attributes(const tl_attributes *a) {
+#if TLI_ATTRIBUTES
+    return !a ? 0 : sizeof *a + (uint64_t)a->row_capacity * sizeof *a->rows +
+                    (uint64_t)a->relation_capacity * sizeof *a->relations +
+                    (uint64_t)a->stored_capacity * sizeof *a->stored;
+#else
+    (void)a;
+    return 0;
+#endif
+}
+
 static uint64_t tli_count_graph(const tl_graph *graph) {
-    return (uint64_t)graph->node_capacity * sizeof *graph->nodes +
+    return (graph->tensor_capacity ? tli_count_attributes(graph->attributes) : 0) +
+           (uint64_t)graph->node_capacity * sizeof *graph->nodes +
            (uint64_t)graph->input_capacity * sizeof *graph->inputs +
            (uint64_t)graph->tensor_capacity * sizeof *graph->outputs +
            (uint64_t)graph->view_capacity * sizeof *graph->views + graph->text_capacity;
@@ -157,7 +169,8 @@ static uint64_t tli_count_graph(const tl_graph *graph) {
 // Nodes and outputs of a graph whose other arrays are another's.
 static uint64_t tli_count_scaled(const tl_graph *graph) {
     return (graph->nodes ? tli_count_array((uint64_t)graph->node_count, sizeof *graph->nodes) : 0) +
-           (graph->outputs ? tli_count_array((uint64_t)graph->tensor_count, sizeof *graph->outputs) : 0);
+           (graph->outputs ? tli_count_array((uint64_t)graph->tensor_count, sizeof *graph->outputs) : 0) +
+           tli_count_attributes(graph->attributes);
 }
 
 #ifndef TL_NO_PLANNERS

@@ -140,7 +140,7 @@ static uint64_t tli_hash_graph(const tl_graph *graph) {
         for (i = node->first_output; i < node->first_output + node->output_count; i++)
             hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
     }
-    return hash;
+    return tli_mix_attributes(hash, graph);
 }
 
 static uint64_t tli_hash_steps(uint64_t hash, const tl_plan *plan) {

@@ -38,7 +38,7 @@ static void tli_take_piece(tl_run *run) {
     piece = tli_find_call_piece(run);
     call->first = (tl_size)piece.first;
     call->count = (tl_size)piece.count;
-    call->total = (tl_size)run->graph->nodes[piece.state].rows;
+    call->total = (tl_size)run->graph->nodes[piece.state].weight_rows;
     call->node = tli_find_member(run, piece.is_update ? piece.state : run->at.last.node, 0);
 }
 
@@ -57,7 +57,8 @@ static int tli_calls_update(const tl_run *run) {
 
 // The rows of a piece in a tensor of its state.
 static tl_range tli_piece_of(const tl_run *run, const tli_state_piece *piece, int32_t tensor, tl_range whole) {
-    tl_size row = (tl_size)(run->graph->outputs[tensor].bytes / (uint64_t)run->graph->nodes[piece->state].rows);
+    uint64_t rows = (uint64_t)run->graph->nodes[piece->state].weight_rows;
+    tl_size row = (tl_size)(run->graph->outputs[tensor].bytes / rows);
     whole.offset += (tl_size)piece->first * row;
     whole.bytes = (tl_size)piece->count * row;
     return whole;

@@ -166,10 +166,10 @@ static int tli_fits_pieces(const tl_run *run, int32_t id) {
     const tl_node *state = &graph->nodes[id];
     uint64_t alignment = run->limits.alignment_bytes ? run->limits.alignment_bytes : 1;
     int32_t k;
-    for (k = state->first_output; state->rows && k < state->first_output + state->output_count; k++)
-        if (state->piece_rows < state->rows && graph->outputs[k].bytes / (uint64_t)state->rows *
+    for (k = state->first_output; state->weight_rows && k < state->first_output + state->output_count; k++)
+        if (state->piece_rows < state->weight_rows && graph->outputs[k].bytes / (uint64_t)state->weight_rows *
                                                    (uint64_t)state->piece_rows % alignment) return 0;
-    return state->rows > 0;
+    return state->weight_rows > 0;
 }
 
 // What the states of a run's graph ask of the run: the sentence that refuses it, with the state. early: that is
