@@ -7440,17 +7440,17 @@ static size_t tli_finish(tli_writer *w) {
     X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
     X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
     X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
-    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: are of param= and of trained states, and none is negative", \
+    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: are of param= and trained states", \
       "node, line") \
-    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide the bytes of the weight and of each moment", \
+    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide weight and moments", \
       "node, line") \
-    X(PIECE_IS_1_TO_WROWS, "piece: a state in pieces has 1 to wrows rows in one, all others none", \
+    X(PIECE_IS_1_TO_WROWS, "piece: must be 1 to wrows, of a state in pieces alone", \
       "node, line") \
-    X(PIECES_HAVE_ONE_READER, "in: a state that is trained in pieces is read once", "node, line") \
+    X(PIECES_HAVE_ONE_READER, "in: a state in pieces is read once", "node, line") \
     X(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS, \
-      "in: reads a state that is trained in pieces: it must have a backward, and take no blocks", \
+      "in: reads a state in pieces without a backward, or in blocks", \
       "node, line") \
-    X(PIECES_NEED_BWORK, "bwork: must hold a piece of the gradient of a state that it reads", "node, line") \
+    X(PIECES_NEED_BWORK, "bwork: must hold a piece of a gradient", "node, line") \
     X(PIECES_HOLD_NO_GRADIENT, "%s: its gradient is made in pieces, and cannot be held", "node") \
     X(ATTRIBUTE_IS_OF_TLG_2, "is an attribute of tlg 2", "line") \
     X(NEEDS_ROWS, "must stand beside rows", "line") \
@@ -8449,9 +8449,9 @@ static size_t tli_finish(tli_writer *w) {
     X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
       "ops: op %s: %s is not of a state, which has bytes, moments and an update (backward)", "op") \
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
-    X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
+    X(IN_FLIGHT_PIECES, "in_flight: above 1, with state %s in pieces", "node") \
     X(RUN_PIECES_ARE_NOT_ALIGNED, \
-      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", \
+      "graph: %s: its pieces are unknown, or not aligned", \
       "node") \
     X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
@@ -63900,6 +63900,7 @@ typedef struct tli_call {
     uint64_t    first, count, total;  // elements: the call is for count from first on, of total
     int32_t     turn, turns; // of the calls for the same elements: one, or several of a fused node
     int32_t     piece, pieces;  // of the calls of a step with states in pieces, else 0 and 1
+    tli_state_piece rows;    // what it is for; of the first nothing
     int32_t     member;      // of a fused node: which one is called, from 0
     int32_t     node;        // whose kernel is called, of the caller's graph; of the run's if it has no member
     tl_step_kind kind;       // of the call
@@ -68952,6 +68953,7 @@ typedef struct tli_call {
     int32_t      operand_count, outputs_ready, depends_on, polled;
     int32_t      node;
     int32_t      piece, pieces;
+    tli_state_piece rows;
     tl_step_kind kind;
     uint8_t      replays, is_asked;
 } tli_call;
@@ -70284,29 +70286,19 @@ static int32_t tli_count_step_calls(const tl_run *run) {
     return run->at.last.kind == TL_STEP_BACKWARD ? tli_count_piece_calls(run->graph, run->at.last.node) : 1;
 }
 
-// What the call at hand is for; not the first of the step.
-static tli_state_piece tli_find_call_piece(const tl_run *run) {
-    return tli_find_state_piece(run->graph, run->at.last.node, run->at.call.piece);
-}
-
 // The node of the run's graph whose kernel the call at hand calls.
 static int32_t tli_find_called(const tl_run *run) {
-    tli_state_piece piece;
-    if (!run->at.call.piece) return run->at.last.node;
-    piece = tli_find_call_piece(run);
-    return piece.is_update ? piece.state : run->at.last.node;
+    return run->at.call.rows.is_update ? run->at.call.rows.state : run->at.last.node;
 }
 
 // Go on with the next call of the step.
 static void tli_take_piece(tl_run *run) {
     tli_call *call = &run->at.call;
-    tli_state_piece piece;
-    call->piece++;
-    piece = tli_find_call_piece(run);
-    call->first = (tl_size)piece.first;
-    call->count = (tl_size)piece.count;
-    call->total = (tl_size)run->graph->nodes[piece.state].weight_rows;
-    call->node = tli_find_member(run, piece.is_update ? piece.state : run->at.last.node, 0);
+    call->rows = tli_find_state_piece(run->graph, run->at.last.node, ++call->piece);
+    call->first = (tl_size)call->rows.first;
+    call->count = (tl_size)call->rows.count;
+    call->total = (tl_size)run->graph->nodes[call->rows.state].weight_rows;
+    call->node = tli_find_member(run, tli_find_called(run), 0);
 }
 
 // How many states a step updates.
@@ -70319,16 +70311,13 @@ static int32_t tli_count_updates(const tl_run *run, const tl_step *step) {
 }
 
 static int tli_calls_update(const tl_run *run) {
-    return tli_is_update(run, &run->at.last) || (run->at.call.piece && run->at.call.piece % 2 == 0);
+    return tli_is_update(run, &run->at.last) || run->at.call.rows.is_update;
 }
 
-// The rows of a piece in a tensor of its state.
-static tl_range tli_piece_of(const tl_run *run, const tli_state_piece *piece, int32_t tensor, tl_range whole) {
-    uint64_t rows = (uint64_t)run->graph->nodes[piece->state].weight_rows;
-    tl_size row = (tl_size)(run->graph->outputs[tensor].bytes / rows);
-    whole.offset += (tl_size)piece->first * row;
-    whole.bytes = (tl_size)piece->count * row;
-    return whole;
+// The bytes of so many rows of a tensor of the state at hand.
+static tl_size tli_find_row_bytes(const tl_run *run, int32_t tensor, int32_t rows) {
+    tl_size bytes = (tl_size)run->graph->outputs[tensor].bytes;
+    return bytes / (tl_size)run->graph->nodes[run->at.call.rows.state].weight_rows * (tl_size)rows;
 }
 
 #ifdef TL_ONLY_TABLES
@@ -70340,60 +70329,51 @@ static tl_size tli_find_piece_alignment(const tl_run *run) {
 #endif
 
 // Where the piece of the gradient lies, and in *work what is left of the scratch for the kernels.
-static tl_range tli_find_piece_range(const tl_run *run, const tli_state_piece *piece, tl_range *work) {
+static tl_range tli_find_piece_range(const tl_run *run, tl_range *work) {
+    const tli_state_piece *piece = &run->at.call.rows;
     const tl_node *state = &run->graph->nodes[piece->state];
-    tl_size alignment = tli_find_piece_alignment(run);
-    tl_range room, range;
-    *work = *tli_held_range(run, &run->at.call.scratch, &room);
+    tl_range range;
+    *work = *tli_held_range(run, &run->at.call.scratch, work);
     range = *work;
-    work->bytes -= (tl_size)tli_find_piece_bytes(run->graph, state);
-    work->bytes -= work->bytes % alignment;
+    work->bytes -= tli_find_row_bytes(run, state->first_output, state->piece_rows);
+    work->bytes -= work->bytes % tli_find_piece_alignment(run);
     range.offset += work->bytes;
-    range.bytes = (tl_size)piece->count * (tl_size)(tli_find_piece_bytes(run->graph, state) /
-                                                     (uint64_t)state->piece_rows);
+    range.bytes = tli_find_row_bytes(run, state->first_output, piece->count);
     return range;
 }
 
-static void tli_describe_work(tl_run *run, const tl_range *work) {
-    tl_range none;
-    tli_zero(&none, sizeof none);
-    tli_call_operand(run, work->bytes ? work : &none, 1);
-}
-
 // The operands of the call that makes a piece: those of the backward, of its gradients the piece alone.
-static void tli_describe_gradient(tl_run *run, const tli_state_piece *piece, const tl_range *gradient) {
-    const tl_node *node = &run->graph->nodes[run->at.last.node];
-    tl_range none, room;
-    int32_t k;
-    tli_zero(&none, sizeof none);
+static void tli_describe_gradient(tl_run *run, const tl_range *gradient, const tl_range *none) {
+    int32_t count = run->graph->nodes[run->at.last.node].input_count, k;
+    tl_range room;
     tli_describe_needed(run);
-    for (k = 0; k < node->input_count; k++) tli_call_operand(run, k == piece->input ? gradient : &none, 1);
+    for (k = 0; k < count; k++) tli_call_operand(run, k == run->at.call.rows.input ? gradient : none, 1);
     tli_call_operand(run, tli_saved_range(run, run->at.last.node, &room), 0);
 }
 
 // The operands of the call that updates a piece: its rows of the weight and the moments, and the gradient.
-static void tli_describe_update(tl_run *run, const tli_state_piece *piece, const tl_range *gradient) {
+static void tli_describe_update(tl_run *run, const tl_range *gradient, const tl_range *none) {
+    const tli_state_piece *piece = &run->at.call.rows;
     const tl_node *state = &run->graph->nodes[piece->state];
-    tl_range none, room;
     int32_t k, end = state->first_output + state->output_count;
-    tli_zero(&none, sizeof none);
     for (k = state->first_output; k < end; k++) {
-        tl_range rows = tli_piece_of(run, piece, k, *tli_tensor_range(run, k, &room));
+        tl_range rows;
+        rows = *tli_tensor_range(run, k, &rows);
+        rows.offset += tli_find_row_bytes(run, k, piece->first);
+        rows.bytes = tli_find_row_bytes(run, k, piece->count);
         tli_call_operand(run, &rows, 1);
     }
-    for (k = state->first_output; k < end; k++)
-        tli_call_operand(run, k == state->first_output ? gradient : &none, 0);
-    tli_call_operand(run, &none, 0);
+    for (k = 0; k <= state->output_count; k++) tli_call_operand(run, k ? none : gradient, 0);   // and saved
 }
 
 // Describe the operands of the call at hand, not the first of its step, and clear a gradient that it adds to.
 static tl_result tli_describe_piece(tl_run *run) {
-    tli_state_piece piece = tli_find_call_piece(run);
-    tl_range work, gradient = tli_find_piece_range(run, &piece, &work);
-    if (piece.is_update) tli_describe_update(run, &piece, &gradient);
-    else tli_describe_gradient(run, &piece, &gradient);
-    tli_describe_work(run, &work);
-    return piece.is_update ? TL_OK : tli_clear_range(run, &gradient);
+    tl_range none, work, gradient = tli_find_piece_range(run, &work);
+    tli_zero(&none, sizeof none);
+    if (run->at.call.rows.is_update) tli_describe_update(run, &gradient, &none);
+    else tli_describe_gradient(run, &gradient, &none);
+    tli_call_operand(run, work.bytes ? &work : &none, 1);
+    return run->at.call.rows.is_update ? TL_OK : tli_clear_range(run, &gradient);
 }
 
 #ifndef TL_ONLY_TABLES
@@ -70525,16 +70505,16 @@ static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
     out->kernel = tli_find_call_kernel(run, kernel);
 }
 
-// Describe the call at hand of a step with several.
+// Describe the call at hand of a step with several. The first one does not write what the step does.
 static tl_result tli_describe_piece_call(tl_run *run) {
     tli_call *call = &run->at.call;
-    call->operand_count = 0;
 #ifndef TL_ONLY_TABLES
-    call->access_count = 0;
+    call->operand_count = call->access_count = 0;
+    if (!call->piece) tli_describe_backward(run);
+#else
+    if (call->piece) call->operand_count = 0;
 #endif
-    if (call->piece) return tli_describe_piece(run);
-    tli_describe_backward(run);
-    return TL_OK;
+    return call->piece ? tli_describe_piece(run) : TL_OK;
 }
 
 // Yield the call at hand: its operands are claimed and described.
@@ -70653,7 +70633,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     tli_start_turns(run, &cut);
-    run->at.call.piece = 0;
+    run->at.call.piece = run->at.call.rows.is_update = 0;
     run->at.call.pieces = tli_count_step_calls(run);
     run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE

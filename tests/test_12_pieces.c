@@ -516,21 +516,21 @@ static void what_pieces_cannot_do_is_refused(void **state) {
     open_bed(&b);
     start_in_pieces(&b, 8);
     b.desc.in_flight = 2;
-    refused(&b, TL_ERROR_UNSUPPORTED, "in_flight: above 1, and state n1 is trained in pieces");
+    refused(&b, TL_ERROR_UNSUPPORTED, "in_flight: above 1, with state n1 in pieces");
     open_bed(&b);
     start_in_pieces(&b, 65);
-    refused(&b, TL_ERROR_INVALID_ARG, "piece: a state in pieces has 1 to wrows rows in one, all others none");
+    refused(&b, TL_ERROR_INVALID_ARG, "piece: must be 1 to wrows, of a state in pieces alone");
     open_bed(&b);
     start_in_pieces(&b, 8);
     b.ops[dense_of(0)].bwork_bytes--;
-    refused(&b, TL_ERROR_INVALID_ARG, "bwork: must hold a piece of the gradient of a state that it reads");
+    refused(&b, TL_ERROR_INVALID_ARG, "bwork: must hold a piece of a gradient");
     open_bed(&b);
     start_in_pieces(&b, 8);
     b.ops[state_of(0)].bwd_cost = 10;
     refused(&b, TL_ERROR_INVALID_ARG, "bwd: must be 0");
     open_bed(&b);
     b.ops[state_of(1)].weight_rows = 63;
-    refused(&b, TL_ERROR_INVALID_ARG, "wrows: must divide the bytes of the weight and of each moment");
+    refused(&b, TL_ERROR_INVALID_ARG, "wrows: must divide weight and moments");
     open_bed(&b);
     b.ops[dense_of(0)].weight_rows = 4;
     refused(&b, TL_ERROR_INVALID_ARG, "moments and initial are of states");
@@ -545,7 +545,7 @@ static void what_pieces_cannot_do_is_refused(void **state) {
     memset(&cpu, 0, sizeof cpu);
     cpu.alignment_bytes = 128;
     assert_int_equal(tl_init_cpu_backend(&b.env, &cpu, &b.cpu), TL_OK);
-    refused(&b, TL_ERROR_UNSUPPORTED, "n1: pieces are unknown, or not at multiples of the backend's alignment");
+    refused(&b, TL_ERROR_UNSUPPORTED, "n1: its pieces are unknown, or not aligned");
 }
 
 // -- rehearsals --

@@ -479,17 +479,17 @@
     X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
     X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
     X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
-    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: are of param= and of trained states, and none is negative", \
+    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: are of param= and trained states", \
       "node, line") \
-    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide the bytes of the weight and of each moment", \
+    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide weight and moments", \
       "node, line") \
-    X(PIECE_IS_1_TO_WROWS, "piece: a state in pieces has 1 to wrows rows in one, all others none", \
+    X(PIECE_IS_1_TO_WROWS, "piece: must be 1 to wrows, of a state in pieces alone", \
       "node, line") \
-    X(PIECES_HAVE_ONE_READER, "in: a state that is trained in pieces is read once", "node, line") \
+    X(PIECES_HAVE_ONE_READER, "in: a state in pieces is read once", "node, line") \
     X(PIECES_READER_HAS_A_BACKWARD_AND_NO_BLOCKS, \
-      "in: reads a state that is trained in pieces: it must have a backward, and take no blocks", \
+      "in: reads a state in pieces without a backward, or in blocks", \
       "node, line") \
-    X(PIECES_NEED_BWORK, "bwork: must hold a piece of the gradient of a state that it reads", "node, line") \
+    X(PIECES_NEED_BWORK, "bwork: must hold a piece of a gradient", "node, line") \
     X(PIECES_HOLD_NO_GRADIENT, "%s: its gradient is made in pieces, and cannot be held", "node") \
     X(ATTRIBUTE_IS_OF_TLG_2, "is an attribute of tlg 2", "line") \
     X(NEEDS_ROWS, "must stand beside rows", "line") \
@@ -1488,9 +1488,9 @@
     X(OP_OF_A_STATE_HAS_AN_UPDATE_ALONE, \
       "ops: op %s: %s is not of a state, which has bytes, moments and an update (backward)", "op") \
     X(OP_MOMENTS_ARE_OF_STATES, "ops: op %s: moments and initial are of states", "op") \
-    X(IN_FLIGHT_PIECES, "in_flight: above 1, and state %s is trained in pieces", "node") \
+    X(IN_FLIGHT_PIECES, "in_flight: above 1, with state %s in pieces", "node") \
     X(RUN_PIECES_ARE_NOT_ALIGNED, \
-      "graph: %s: pieces are unknown, or not at multiples of the backend's alignment (tl_pieces_desc)", \
+      "graph: %s: its pieces are unknown, or not aligned", \
       "node") \
     X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \

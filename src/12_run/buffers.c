@@ -50,6 +50,7 @@ typedef struct tli_call {
     uint64_t    first, count, total;  // elements: the call is for count from first on, of total
     int32_t     turn, turns; // of the calls for the same elements: one, or several of a fused node
     int32_t     piece, pieces;  // of the calls of a step with states in pieces, else 0 and 1
+    tli_state_piece rows;    // what it is for; of the first nothing
     int32_t     member;      // of a fused node: which one is called, from 0
     int32_t     node;        // whose kernel is called, of the caller's graph; of the run's if it has no member
     tl_step_kind kind;       // of the call

@@ -26,6 +26,7 @@ typedef struct tli_call {
     int32_t      operand_count, outputs_ready, depends_on, polled;
     int32_t      node;
     int32_t      piece, pieces;
+    tli_state_piece rows;
     tl_step_kind kind;
     uint8_t      replays, is_asked;
 } tli_call;

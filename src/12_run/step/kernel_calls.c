@@ -112,16 +112,16 @@ static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
     out->kernel = tli_find_call_kernel(run, kernel);
 }
 
-// Describe the call at hand of a step with several.
+// Describe the call at hand of a step with several. The first one does not write what the step does.
 static tl_result tli_describe_piece_call(tl_run *run) {
     tli_call *call = &run->at.call;
-    call->operand_count = 0;
 #ifndef TL_ONLY_TABLES
-    call->access_count = 0;
+    call->operand_count = call->access_count = 0;
+    if (!call->piece) tli_describe_backward(run);
+#else
+    if (call->piece) call->operand_count = 0;
 #endif
-    if (call->piece) return tli_describe_piece(run);
-    tli_describe_backward(run);
-    return TL_OK;
+    return call->piece ? tli_describe_piece(run) : TL_OK;
 }
 
 // Yield the call at hand: its operands are claimed and described.
@@ -240,7 +240,7 @@ static tl_result tli_begin_compute(tl_run *run, tl_run_step *out) {
     }
 #endif
     tli_start_turns(run, &cut);
-    run->at.call.piece = 0;
+    run->at.call.piece = run->at.call.rows.is_update = 0;
     run->at.call.pieces = tli_count_step_calls(run);
     run->at.call.outputs_ready = 0;
 #ifndef TL_NO_ONLINE
