@@ -93,7 +93,7 @@ static const tl_node *tli_find_pieces(const tl_graph *graph, const tl_node *node
     return tli_is_in_pieces(maker) ? maker : NULL;
 }
 
-#ifndef TL_ONLY_TABLES
+#ifndef TL_NO_TEXT
 // The first node that reads a tensor; -1 = none does.
 static int32_t tli_find_reader(const tl_graph *graph, int32_t tensor) {
     int32_t id, i;
@@ -104,7 +104,9 @@ static int32_t tli_find_reader(const tl_graph *graph, int32_t tensor) {
     }
     return -1;
 }
+#endif
 
+#ifndef TL_ONLY_TABLES
 static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
     int32_t k = 0;
     while (k < node->input_count && !tli_find_pieces(graph, node, k)) k++;

@@ -1017,6 +1017,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "register it, or clear it and what else is not registered after the rehearsal") \
     X(TL_FINDING_RANGE_IGNORED, "makes another %o when it is called for a range of elements", \
       "go by call->first and call->count, or take takes_blocks out") \
+    X(TL_FINDING_ROWS_IGNORED, "makes another %o when it is called for some rows of a weight", \
+      "go by call->first and call->count, read no weight there, or take weight_rows out") \
     X(TL_FINDING_LOAD_REFUSED, "writes %b bytes there, which is refused", \
       "write a graph input, all of its bytes and no more") \
     X(TL_FINDING_LOAD_MISSING, "does not write it, and nothing was written there before", \
