@@ -301,7 +301,7 @@ static char *tli_find_running(const tli_probe *p, const tli_shadow *shadow) {
 static tl_result tli_take_statistics(tli_rehearsing *r, const tl_run *run) {
     const tl_graph *graph = run->graph;
     uint64_t all = tli_statistics_before(graph, graph->tensor_count);
-    char *to = r->statistics;
+    char *to;
     tl_result result = TL_OK;
     int32_t i;
     for (i = 0; i < graph->tensor_count && run->limits.host_visible && !result; i++) {
