@@ -95,6 +95,7 @@ static tl_operand operand_of(const tl_replay_call *call, const tl_replay_operand
     assert_int_equal(!from->memory, from->lifetime < 0);
     if (!from->memory) return operand;
     assert_true(from->offset + from->bytes <= call->lifetimes[from->lifetime].bytes);
+    assert_true(from->bytes || !call->total);
     assert_true(call->total || (!from->offset && from->bytes == call->lifetimes[from->lifetime].bytes));
     operand.range.bytes = from->bytes;
     operand.host = (char *)from->memory + from->offset;
@@ -106,6 +107,7 @@ static void start_gradient(const tl_replay_operand *operand) {
     const float one = 1.0f;
     unsigned char *at = (unsigned char *)operand->memory + operand->offset;
     uint64_t i;
+    assert_int_equal(operand->offset % 16, 0);       // of a piece in its scratch
     if (!operand->memory || operand->start == TL_START_FILLED) return;
     memset(at, 0, (size_t)operand->bytes);
     for (i = 0; i < operand->bytes && operand->start == TL_START_LOSS; i++)

@@ -248,6 +248,76 @@ static void chains_with_states_cost_what_merged_chains_cost(void **state) {
     assert_true(is_thinned() || (planned > 400 && again > 100));
 }
 
+// -- pieces of gradients --
+
+// A graph with pieces of so many bytes as text; or the sentence that refuses it.
+static const char *cut(const char *text, uint64_t piece_bytes, uint64_t alignment, uint64_t call_cost) {
+    static char out[4096];
+    tl_graph graph, made;
+    tl_pieces_desc desc;
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    desc.graph = &graph;
+    desc.piece_bytes = piece_bytes;
+    desc.alignment_bytes = alignment;
+    desc.call_cost = call_cost;
+    if (tl_apply_pieces(&env, &desc, &made)) {
+        assert_int_equal(made.node_count, 0);
+        snprintf(out, sizeof out, "%s", env.error.text);
+    } else {
+        tl_print_graph(&made, out, sizeof out);
+        tl_free_graph(&env, &made);
+    }
+    tl_free_graph(&env, &graph);
+    return out;
+}
+
+#define CUT_X "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+
+// Costs and scratch of updates go to the reader: two calls a piece, of which one would have been a step of its own.
+static void readers_take_over_what_pieces_cost(void **state) {
+    static const char two[] = CUT_X "state 1 v adamw w=60 m=60,20 upd=7 uwork=18 wrows=10\nstate 2 w sgd w=24 upd=2 wrows=3\n"
+        "node 3 y dense fwd=10 bwd=20 out=8 needs=in in=0,1.0,2 bwork=%s\nend 4\n";
+    char whole[800];
+    (void)state;
+    snprintf(whole, sizeof whole, two, "20");
+    assert_string_equal(cut(whole, 60, 0, 5), whole);       // no gradient is larger
+    assert_string_equal(cut(whole, 24, 0, 5), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=4\nstate 2 w sgd w=24 upd=2 wrows=3\n"
+        "node 3 y dense fwd=10 bwd=52 out=8 needs=in in=0,1.0,2 bwork=56\nend 4\n");      // 5 calls more; 20 -> 32 and 24
+    assert_string_equal(cut(whole, 9, 0, 5), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=1\nstate 2 w sgd w=24 wrows=3 piece=1\n"
+        "node 3 y dense fwd=10 bwd=149 out=8 needs=in in=0,1.0,2 bwork=40\nend 4\n");     // 19 + 5 calls; the larger is 32 + 8
+    assert_string_equal(cut(whole, 0, 0, 0), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=1\nstate 2 w sgd w=24 wrows=3 piece=1\n"
+        "node 3 y dense fwd=10 bwd=29 out=8 needs=in in=0,1.0,2 bwork=40\nend 4\n");
+    assert_string_equal(cut(whole, 0, 4, 0), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=2\nstate 2 w sgd w=24 wrows=3 piece=1\n"
+        "node 3 y dense fwd=10 bwd=29 out=8 needs=in in=0,1.0,2 bwork=44\nend 4\n");
+    assert_string_equal(cut(whole, 0, 32, 0), whole);       // no piece but the whole is aligned
+    snprintf(whole, sizeof whole, two, "3");
+    assert_string_equal(cut(whole, 24, 0, 0), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=4\nstate 2 w sgd w=24 upd=2 wrows=3\n"
+        "node 3 y dense fwd=10 bwd=27 out=8 needs=in in=0,1.0,2 bwork=56\nend 4\n");      // that of the update
+    assert_string_equal(cut(whole, 0, 6, 0), "tl_apply_pieces: alignment_bytes: must be 0 or a power of two");
+    assert_string_equal(cut(whole, 0, 0, UINT64_MAX / 4), "tl_apply_pieces: fwd, bwd: the sum of all costs must fit 64 bits");
+    assert_string_equal(cut(whole, 0, 0, UINT64_MAX / 19), "tl_apply_pieces: fwd, bwd: the sum of all costs must fit 64 bits");
+}
+
+// States that others read, too, readers that have no backward or take blocks, and weights without rows stay whole.
+static void what_has_no_one_reader_stays_whole(void **state) {
+    static const char *const texts[] = {
+        CUT_X "state 1 w sgd w=24\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=1\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=3 hold\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1.0\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nend 2\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=1,1\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nnode 3 z dense fwd=1 bwd=2 out=8 needs=in in=2,1\nend 4\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nnode 2 y dense fwd=1 bwd=0 out=8 needs=none in=0,1 grad=no\nend 3\n",
+        CUT_X "state 1 w sgd w=8 wrows=2\nnode 2 y add fwd=1 bwd=2 out=8 needs=in in=0,1 takes_blocks\nend 3\n",
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof texts / sizeof *texts; i++) assert_string_equal(cut(texts[i], 0, 0, 0), texts[i]);
+}
+
 static void text_holds_states(void **state) {
     tl_random random = { 4003 };
     int32_t i, k;
@@ -378,6 +448,8 @@ static void held_gradients_are_planned_as_outputs(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_take_over_what_pieces_cost),
+        cmocka_unit_test(what_has_no_one_reader_stays_whole),
         cmocka_unit_test(text_holds_states),
         cmocka_unit_test(an_optimizer_is_applied_to_a_graph),
         cmocka_unit_test(an_explanation_says_what_states_hold),
