@@ -1546,12 +1546,12 @@ typedef struct tl_fusion_plan {
 // two for more; backward one for each member computed again and one or two for gradients; in both
 // plus the largest scratch of a member. Nodes that run once are not fused, because a backward may compute
 // members again, nor are dynamic nodes, those that read what one made, and those that read a state in pieces.
-// Costs are added up, in backward with the forwards that run again. With a device, the time to write and read inner tensors is subtracted, but the
-// cost stays at least that of the largest member and the time to move the outer bytes. Calls beyond one a
-// member cost call_cost each. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner tensors
-// are removed. One backward call holds the gradients of all outer inputs at once, so a fused node with many of
-// them can have a larger working set than any of its members had.
+// Costs are added up, in backward with the forwards that run again. With a device, the time to write and read
+// inner tensors is subtracted, but the cost stays at least that of the largest member and the time to move the
+// outer bytes. Calls beyond one a member cost call_cost each. In place, the output may overwrite the input that
+// the first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a
+// fused node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
@@ -65101,7 +65101,9 @@ static tl_result tli_check_begun(tl_run *run) {
         tli_cut cut = tli_find_cut(run, step.node);
         tli_rule rule = TLI_NO_RULE;
         if (!step.begins) continue;
-        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total ||
+            (step.kind == TL_STEP_BACKWARD && tli_count_piece_calls(run->graph, step.node) > 1))
+            rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
         if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
 #ifndef TL_NO_ONLINE
         if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);

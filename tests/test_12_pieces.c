@@ -595,9 +595,11 @@ static void refused(bed *b, tl_result code, const char *words) {
 }
 
 static void what_pieces_cannot_do_is_refused(void **state) {
+    static const char begins[] = "F 2\nF 4\nF 6\nF 7\nB 7\nB 6\nB 5\nB 4\nB 3\nB 2 begin\nW 2\nD 2\nD 4\nD 6\n";
     static bed b;
     tl_cpu_backend_desc cpu;
     tl_loss_scaler scaler;
+    tl_plan plan;
     int layer;
     (void)state;
     open_bed(&b);
@@ -644,6 +646,16 @@ static void what_pieces_cannot_do_is_refused(void **state) {
     start_in_pieces(&b, 0);         // how many rows it has is unknown
     b.ops[state_of(0)].weight_rows = 0;
     refused(&b, TL_ERROR_UNSUPPORTED, "n1: pieces are unknown, or not at multiples of the backend's alignment");
+    open_bed(&b);
+    start_in_pieces(&b, 1);         // of no bytes, so that its reader has no scratch and may be begun
+    b.ops[state_of(0)].output_bytes = b.moments[0] = 0;
+    b.ops[state_of(0)].initial = NULL;
+    b.ops[dense_of(0)].bwork_bytes = 0;
+    if (tl_parse_schedule(&b.env, begins, sizeof begins - 1, &plan)) fail_msg("%s", b.env.error.text);
+    b.desc.plan = &plan;
+    b.desc.figures = NULL;
+    refused(&b, TL_ERROR_UNSUPPORTED, "plan: step 9 begins what is not one call of one kernel");
+    tl_free_plan(NULL, &plan);
     open_bed(&b);
     start_in_pieces(&b, 1);         // rows of 192 bytes
     assert_int_equal(tl_free_cpu_backend(&b.env, &b.cpu), TL_OK);
