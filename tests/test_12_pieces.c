@@ -586,6 +586,91 @@ static void the_first_update_of_a_piece_tears(void **state) {
     }
 }
 
+// -- room --
+
+// An env whose allocations end with bytes that nobody may write.
+enum { FENCE = 512 };
+
+static void *fenced_alloc(void *user, size_t bytes) {
+    char *at = (char *)malloc(16 + bytes + FENCE);
+    (void)user;
+    if (!at) return NULL;
+    memcpy(at, &bytes, sizeof bytes);
+    memset(at + 16 + bytes, 0x5A, FENCE);
+    return at + 16;
+}
+
+static void fenced_release(void *user, void *ptr) {
+    char *at = (char *)ptr;
+    size_t bytes, i;
+    (void)user;
+    if (!ptr) return;
+    memcpy(&bytes, at - 16, sizeof bytes);
+    for (i = 0; i < FENCE; i++) assert_int_equal(at[bytes + i], 0x5A);
+    free(at - 16);
+}
+
+static tl_result count_call(const tl_kernel_call *call, void *user) {
+    (void)call;
+    ++*(int *)user;
+    return TL_OK;
+}
+
+// A backward that updates many states with many moments writes more tensors than it has operands.
+static void a_call_has_room_for_what_it_updates(void **state) {
+    enum { STATES = 5, MOMENTS = 6, COUNT = STATES + 2 };
+    tl_op ops[COUNT];
+    tl_tensor reads[STATES + 1];
+    uint64_t moments[MOMENTS];
+    tl_run_desc desc;
+    tl_cpu_backend_desc asked;
+    tl_backend cpu;
+    tl_env env;
+    tl_run *run;
+    int i, calls = 0;
+    (void)state;
+    memset(ops, 0, sizeof ops);
+    memset(reads, 0, sizeof reads);
+    memset(&desc, 0, sizeof desc);
+    memset(&env, 0, sizeof env);
+    env.alloc = fenced_alloc;
+    env.release = fenced_release;
+    memset(&asked, 0, sizeof asked);
+    assert_int_equal(tl_init_cpu_backend(&env, &asked, &cpu), TL_OK);
+    for (i = 0; i < MOMENTS; i++) moments[i] = 128;
+    for (i = 0; i < COUNT; i++) {
+        ops[i].kind = !i ? "input" : i < COUNT - 1 ? "sgd" : "sum";
+        ops[i].output_bytes = 128;
+        ops[i].user = &calls;
+        if (i) ops[i].backward = count_call;
+        if (i && i < COUNT - 1) {
+            ops[i].state = TL_STATE_PIECES;
+            ops[i].moments = moments;
+            ops[i].moment_count = MOMENTS;
+            ops[i].weight_rows = 2;
+            ops[i].piece_rows = 1;
+        }
+        if (i < COUNT - 1) reads[i].node = i;
+    }
+    ops[COUNT - 1].forward = count_call;
+    ops[COUNT - 1].inputs = reads;
+    ops[COUNT - 1].input_count = STATES + 1;
+    ops[COUNT - 1].bwork_bytes = 64;
+    desc.backend = &cpu;
+    if (tl_init_op_run(&env, &desc, ops, COUNT, &run)) fail_msg("%s", env.error.text);
+    for (i = 0; i < COUNT - 1; i++) {
+        tl_tensor t;
+        char bytes[128] = { 0 };
+        t.node = i;
+        for (t.output = 0; t.output <= (i ? MOMENTS : 0); t.output++)
+            assert_int_equal(tl_write_tensor(run, t, bytes, sizeof bytes), TL_OK);
+    }
+    if (tl_run_plan(run)) fail_msg("%s", env.error.text);
+    assert_int_equal(calls, 2 + STATES * 2 * 2);
+    tl_free_run(run);
+    assert_int_equal(tl_free_cpu_backend(&env, &cpu), TL_OK);
+}
+
 // -- what is refused --
 
 static void refused(bed *b, tl_result code, const char *words) {
@@ -715,6 +800,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
         cmocka_unit_test(a_pass_that_fails_in_a_piece_is_torn),
         cmocka_unit_test(the_first_update_of_a_piece_tears),
+        cmocka_unit_test(a_call_has_room_for_what_it_updates),
         cmocka_unit_test(what_pieces_cannot_do_is_refused),
         cmocka_unit_test(other_precisions_leave_pieces_as_they_are),
         cmocka_unit_test(a_rehearsal_knows_pieces),

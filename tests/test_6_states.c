@@ -318,6 +318,29 @@ static void what_has_no_one_reader_stays_whole(void **state) {
     for (i = 0; i < sizeof texts / sizeof *texts; i++) assert_string_equal(cut(texts[i], 0, 0, 0), texts[i]);
 }
 
+// What clips gradients wants them whole.
+static void a_node_of_the_library_is_no_reader(void **state) {
+    static const char text[] = CUT_X "state 1 w sgd w=24 upd=2 wrows=3\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0\nend 3\n";
+    tl_graph graph, clipped, cut_graph;
+    tl_optimizer_desc optimizer;
+    tl_pieces_desc pieces;
+    (void)state;
+    memset(&optimizer, 0, sizeof optimizer);
+    memset(&pieces, 0, sizeof pieces);
+    assert_int_equal(tl_parse_graph(NULL, text, strlen(text), &graph), TL_OK);
+    optimizer.graph = &graph;
+    optimizer.updates = TL_UPDATES_END;
+    optimizer.clips = 1;
+    assert_int_equal(tl_apply_optimizer(NULL, &optimizer, &clipped), TL_OK);
+    assert_int_equal(clipped.nodes[1].input_count, 1);
+    pieces.graph = &clipped;
+    assert_int_equal(tl_apply_pieces(NULL, &pieces, &cut_graph), TL_OK);
+    assert_int_equal(cut_graph.nodes[0].state, TL_STATE_TRAINED);
+    tl_free_graph(NULL, &cut_graph);
+    tl_free_graph(NULL, &clipped);
+    tl_free_graph(NULL, &graph);
+}
+
 static void pieces_hold_no_gradients(void **state) {
     static const char text[] = CUT_X "state 1 v sgd w=24\nstate 2 w sgd w=24 wrows=3 piece=1\n"
         "node 3 y dense fwd=1 bwd=2 out=8 needs=in in=0,1,2 bwork=8\nend 4\n";
@@ -605,6 +628,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_take_over_what_pieces_cost),
         cmocka_unit_test(what_has_no_one_reader_stays_whole),
+        cmocka_unit_test(a_node_of_the_library_is_no_reader),
         cmocka_unit_test(pieces_hold_no_gradients),
         cmocka_unit_test(pieces_are_chosen_as_the_best_of_the_halvings),
         cmocka_unit_test(pieces_are_chosen_for_training_alone),
