@@ -456,6 +456,27 @@ static void pieces_are_chosen_as_the_best_of_the_halvings(void **state) {
     assert_true(is_thinned() || (chosen > 10 && saved > 3 && refused > 10));
 }
 
+// A result is made before the weight that it depends on is updated in pieces: it is there in that backward, and cannot be made
+// again behind it. The graph is no chain, and too large for the exact planner.
+static void results_are_made_before_pieces_are_updated(void **state) {
+    enum { CHAIN = 150 };
+    char text[16000];
+    int i, at = snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n");
+    uint64_t least, peak = 8 + 2 + 10 + 500 + 100;      // x, w, gradient of y, scratch and r; of the inner tensors none
+    tl_graph graph;
+    (void)state;
+    for (i = 1; i <= CHAIN; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "node %d c%d op fwd=1 bwd=1 out=1 needs=none in=%d,%d\n", i, i, i - 1, i / 2);
+    snprintf(text + at, sizeof text - (size_t)at, "state %d w sgd w=2 wrows=2 piece=1\n"
+             "node %d y dense fwd=1 bwd=1 out=10 needs=none in=%d,%d bwork=500\n"
+             "node %d r op fwd=1 bwd=1 out=100 needs=none in=%d keep\nend %d\n", CHAIN + 1, CHAIN + 2, CHAIN, CHAIN + 1, CHAIN + 3, CHAIN + 2,
+             CHAIN + 4);
+    if (tl_parse_graph(NULL, text, strlen(text), &graph)) fail_msg("%s", text);
+    assert_true(check_remat(&graph, peak - 50, 1, 0, 2000000, &least) == UINT64_MAX);
+    assert_true(least >= peak && check_remat(&graph, least, 1, 0, 2000000, &least) != UINT64_MAX);
+    tl_free_graph(NULL, &graph);
+}
+
 // Forward only, no gradient is cut; the work is that of all tries; and every allocation may fail.
 static void pieces_are_chosen_for_training_alone(void **state) {
     static const char text[] = CUT_X "state 1 w sgd w=400 upd=2 wrows=10\nnode 2 a dense fwd=10 bwd=20 out=90 needs=in in=0,1\n"
@@ -649,6 +670,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_node_of_the_library_is_no_reader),
         cmocka_unit_test(pieces_hold_no_gradients),
         cmocka_unit_test(pieces_are_chosen_as_the_best_of_the_halvings),
+        cmocka_unit_test(results_are_made_before_pieces_are_updated),
         cmocka_unit_test(pieces_are_chosen_for_training_alone),
         cmocka_unit_test(text_holds_states),
         cmocka_unit_test(an_optimizer_is_applied_to_a_graph),
