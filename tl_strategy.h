@@ -1545,13 +1545,13 @@ typedef struct tl_fusion_plan {
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
 // plus the largest scratch of a member. Nodes that run once are not fused, because a backward may compute
-// members again, nor are dynamic nodes and those that read what one made. Costs are added up, in backward with
-// the forwards that run again. With a device, the time to write and read inner tensors is subtracted, but the
-// cost stays at least that of the largest member and the time to move the outer bytes. Calls beyond one a
-// member cost call_cost each. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner tensors
-// are removed. One backward call holds the gradients of all outer inputs at once, so a fused node with many of
-// them can have a larger working set than any of its members had.
+// members again, nor are dynamic nodes, those that read what one made, and those that read a state in pieces.
+// Costs are added up, in backward with the forwards that run again. With a device, the time to write and read
+// inner tensors is subtracted, but the cost stays at least that of the largest member and the time to move the
+// outer bytes. Calls beyond one a member cost call_cost each. In place, the output may overwrite the input that
+// the first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a
+// fused node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //
@@ -13484,9 +13484,10 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tl_node_input *inputs;
     tl_node_output *outputs;
     tl_view *views;
-    tl_attributes *attributes = (tl_attributes *)graph->attributes;
+    tl_attributes *attributes;
     tl_result result;
     TL_ASSERT(graph);
+    attributes = (tl_attributes *)graph->attributes;
     result = tl_check_graph(env, graph);
     for (id = 0; id < graph->node_count && !result; id++) {
         more += graph->nodes[id].state == TL_STATE_TRAINED;
@@ -15159,7 +15160,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic || node->once) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
-        node->saved_bytes || !bytes) return 0;
+        node->saved_bytes || !bytes || tli_reads_pieces(graph, node)) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
         if (graph->outputs[graph->inputs[k].tensor].bytes != bytes ||
             graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic) return 0;
@@ -40925,6 +40926,7 @@ typedef struct tli_piece_choice {
     tl_pieces_desc pieces;
     uint64_t    piece_bytes;     // of the best try
     uint64_t    costs;           // of its graph without recomputation
+    uint8_t    *is_wanted;       // [nodes] 1 = every plan that trains runs it
     int         has_plan;        // 1 = a try fits
     uint64_t    work;            // of all tries
     tl_remat_report best;
@@ -40940,11 +40942,23 @@ static uint64_t tli_find_largest_gradient(const tl_graph *graph) {
     return most;
 }
 
-// The costs of every forward and backward once.
-static uint64_t tli_sum_costs(const tl_graph *graph) {
+// Mark the nodes that have a backward or make a result, and those that a marked node reads.
+static void tli_mark_trained(const tl_graph *graph, uint8_t *is_wanted) {
+    int32_t id, k;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->has_grad || node->keep) is_wanted[id] = 1;
+        for (k = node->first_input; k < node->first_input + node->input_count && is_wanted[id]; k++)
+            is_wanted[graph->outputs[graph->inputs[k].tensor].node] = 1;
+    }
+}
+
+// What no plan that trains costs less than: every forward and backward that it needs once.
+static uint64_t tli_sum_costs(const tli_piece_choice *c, const tl_graph *graph) {
     uint64_t sum = 0;
     int32_t id;
-    for (id = 0; id < graph->node_count; id++) sum += graph->nodes[id].fwd_cost + graph->nodes[id].bwd_cost;
+    for (id = 0; id < graph->node_count; id++)
+        if (c->is_wanted[id]) sum += graph->nodes[id].fwd_cost + graph->nodes[id].bwd_cost;
     return sum;
 }
 
@@ -40976,7 +40990,7 @@ static tl_result tli_try_pieces(tli_piece_choice *c, const tl_graph *graph, uint
         c->best = report;
         c->has_plan = !result;
         c->piece_bytes = piece_bytes;
-        c->costs = tli_sum_costs(graph);
+        c->costs = tli_sum_costs(c, graph);
     }
     tl_free_plan(c->env, &plan);
     return TL_OK;
@@ -40998,7 +41012,7 @@ static tl_result tli_try_all_pieces(tli_piece_choice *c) {
         c->pieces.piece_bytes = bytes;
         result = tl_apply_pieces(c->env, &c->pieces, &now);
         if (result) break;
-        is_worth = !c->has_plan || tli_sum_costs(&now) < c->best.cost;
+        is_worth = !c->has_plan || tli_sum_costs(c, &now) < c->best.cost;
         if (is_worth && !tli_has_same_pieces(&before, &now)) result = tli_try_pieces(c, &now, bytes, 0);
         goes_on = bytes && is_worth && !result && tli_wants_pieces(c);
         tl_free_graph(c->env, &before);
@@ -41022,7 +41036,12 @@ TLI_IMPL tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint
     c.pieces.call_cost = call_cost;
     c.piece_bytes = UINT64_MAX;
     result = tl_check_graph(env, desc->graph);
+    if (!result) c.is_wanted = (uint8_t *)tli_alloc_array(env, (uint64_t)desc->graph->node_count, 1);
+    if (!result && !c.is_wanted)
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(CHOOSE_PIECES), TLI_RULE(NO_MEMORY_TO_PLAN));
+    if (!result) tli_mark_trained(desc->graph, c.is_wanted);
     if (!result) result = tli_try_all_pieces(&c);
+    tli_release(env, c.is_wanted);
     *piece_bytes = c.piece_bytes;
     c.best.work = c.work;
     if (report) *report = c.best;
@@ -65087,7 +65106,9 @@ static tl_result tli_check_begun(tl_run *run) {
         tli_cut cut = tli_find_cut(run, step.node);
         tli_rule rule = TLI_NO_RULE;
         if (!step.begins) continue;
-        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total ||
+            (step.kind == TL_STEP_BACKWARD && tli_count_piece_calls(run->graph, step.node) > 1))
+            rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
         if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
 #ifndef TL_NO_ONLINE
         if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);

@@ -9,7 +9,8 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 
-enum { BATCH = 3, LAYERS = 3, STEPS = 12, MOST = 64 * 48, NODES = 2 * LAYERS + 2, LOSS = NODES - 1 };
+enum { BATCH = 3, LAYERS = 3, STEPS = 12, MOST = 64 * 48, NODES = 2 * LAYERS + 2, LOSS = NODES - 1,
+       ALIGNMENT = 64 };                    // of the backend
 
 static const int widths[LAYERS + 1] = { 48, 64, 20, 7 };       // of the input, and of what each layer makes
 
@@ -62,6 +63,7 @@ typedef struct net {
     int     updates, pieces;         // calls for pieces
     int     widest;                  // most rows of a call for a piece
     int     is_rehearsed;            // 1 = kernels find junk and guards
+    uint64_t work;                   // bytes of scratch that a call for a piece gets
     float   x[BATCH * 48];
     float   initial[LAYERS][MOST];
 } net;
@@ -74,11 +76,17 @@ static tl_result forward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
+// Kernels may write all of their scratch; a gradient that lay there would be lost.
+static void use_scratch(const tl_kernel_call *call) {
+    if (call->scratch.host) memset(call->scratch.host, 0xEE, (size_t)call->scratch.range.bytes);
+}
+
 static tl_result backward(const tl_kernel_call *call, void *user) {
     net *n = (net *)user;
     int layer = layer_of(call->node), first = 0, count = rows_of(layer), whole;
     float *dx = f32(call->input_grads[0]), *dw = f32(call->input_grads[1]);
     if (n->waits && !call->polled) return TL_NOT_READY;
+    use_scratch(call);
     whole = call->input_grads[1].range.bytes == (uint64_t)count * (uint64_t)inputs_of(layer) * 4;
     if (dx) dense_inputs(layer, f32(call->inputs[1]), f32(call->output_grads[0]), dx);
     if (!dw) return TL_OK;
@@ -87,6 +95,8 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
         assert_true(n->is_rehearsed || !call->inputs[1].host);      // some of its rows were updated
         assert_int_equal(call->inputs[1].range.bytes, 0);
         assert_int_equal(call->total, rows_of(layer));
+        if (!n->is_rehearsed) assert_int_equal(call->scratch.range.bytes, n->work);
+        if (!n->is_rehearsed) assert_int_equal((uintptr_t)dw % ALIGNMENT, 0);
         assert_int_equal(call->count * (uint64_t)inputs_of(layer) * 4, call->input_grads[1].range.bytes);
         first = (int)call->first;
         count = (int)call->count;
@@ -107,6 +117,7 @@ static tl_result update(const tl_kernel_call *call, void *user) {
     if (n->fault == UPDATE_FAILS && n->updates == n->fails_in) return TL_ERROR_CORRUPT;
     n->updates++;
     if (n->fault == UPDATES_FIRST_ROWS && call->first) return TL_OK;
+    use_scratch(call);
     assert_int_equal(call->outputs[0].range.bytes, call->output_grads[0].range.bytes);
     assert_int_equal(call->outputs[1].range.bytes, call->output_grads[0].range.bytes);
     momentum(f32(call->outputs[0]), f32(call->outputs[1]), f32(call->output_grads[0]), (int)(call->outputs[0].range.bytes / 4));
@@ -154,6 +165,7 @@ static void open_bed(bed *b) {
     int layer, i;
     memset(b, 0, sizeof *b);
     memset(&cpu, 0, sizeof cpu);
+    cpu.alignment_bytes = ALIGNMENT;
     for (i = 0; i < BATCH * widths[0]; i++) b->n.x[i] = (float)tl_next_random_below(&random, 1000) / 1000.0f - 0.5f;
     b->ops[0].kind = "input";
     b->ops[0].output_bytes = sizeof b->n.x;
@@ -349,15 +361,18 @@ static void a_refusal_names_the_least_budget_of_pieces(void **state) {
 
 // -- pieces by hand --
 
-// The run of a graph that has pieces of so many rows in its first layer.
-static void start_in_pieces(bed *b, int32_t rows) {
-    tl_op *state = &b->ops[state_of(0)];
+// The run of a graph that has pieces of so many rows in a layer.
+static void cut(bed *b, int layer, int32_t rows) {
+    tl_op *state = &b->ops[state_of(layer)];
     b->desc.may_train_in_pieces = 0;
     state->state = TL_STATE_PIECES;
     state->piece_rows = rows;
     state->bwd_cost = 0;
-    b->ops[dense_of(0)].bwork_bytes = (uint64_t)(rows * inputs_of(0)) * 4;
+    b->ops[dense_of(layer)].bwork_bytes = (uint64_t)(rows * inputs_of(layer)) * 4;
 }
+
+// The same of the first layer.
+static void start_in_pieces(bed *b, int32_t rows) { cut(b, 0, rows); }
 
 static void sizes_of_pieces_change_no_bit(void **state) {
     static bed b;
@@ -377,6 +392,54 @@ static void sizes_of_pieces_change_no_bit(void **state) {
     }
 }
 
+// What the scratch has beside a piece is the kernels', down to a multiple of the alignment; all layers may have pieces.
+static void pieces_lie_behind_the_scratch_of_kernels(void **state) {
+    static bed b;
+    static by_hand h;
+    int layer, work;
+    (void)state;
+    for (work = 0; work <= 200; work += 40) {
+        open_bed(&b);
+        for (layer = 0; layer < LAYERS; layer++) {
+            cut(&b, layer, 4);
+            b.ops[dense_of(layer)].bwork_bytes += (uint64_t)work;
+        }
+        b.n.work = (uint64_t)(work / ALIGNMENT * ALIGNMENT);
+        start(&b);
+        train(&b, STEPS);
+        train_by_hand(&b, &h, STEPS);
+        assert_true(same_weights(&b, &h));
+        close_bed(&b);
+    }
+}
+
+// A backward writes the weight: it waits for a forward above it that reads it, whatever else it needs.
+static void a_piece_waits_for_those_who_read_the_weight(void **state) {
+    static const char steps[] = "F 2\nF 4\nF 6\nF 7\nB 7\nD 6\nF 6\nB 6\nB 4\nB 3\nB 2\nB 1\nD 2\nD 4\nD 6\n";
+    static bed b;
+    tl_plan plan;
+    tl_run_step now;
+    int32_t done = 0, seen = 0;
+    int layer;
+    (void)state;
+    open_bed(&b);
+    for (layer = 0; layer < LAYERS; layer++) b.ops[dense_of(layer)].needs = "in";
+    cut(&b, 2, 4);
+    if (tl_parse_schedule(&b.env, steps, sizeof steps - 1, &plan)) fail_msg("%s", b.env.error.text);
+    b.desc.plan = &plan;
+    start(&b);
+    assert_int_equal(load(b.run, 0, &b), TL_OK);
+    assert_int_equal(tl_start_pass(b.run, 0), TL_OK);
+    while (!seen) {
+        if (tl_next_step(b.run, &now, &done)) fail_msg("%s", b.env.error.text);
+        seen = now.is_compute && now.index == 7;
+        if (seen) assert_int_equal(now.depends_on, 6);
+        if (now.is_compute) assert_int_equal(tl_run_step_kernel(b.run, &now), TL_OK);
+    }
+    close_bed(&b);
+    tl_free_plan(NULL, &plan);
+}
+
 // Pulled step by step, each piece is a call of its own step; none is called twice, and no step is opened between them.
 static void steps_are_pulled_piece_by_piece(void **state) {
     static bed b;
@@ -387,8 +450,9 @@ static void steps_are_pulled_piece_by_piece(void **state) {
     start_in_pieces(&b, 10);
     start(&b);
     for (step = 0; step < 3; step++) {
-        tl_run_step now, other;
+        tl_run_step now, other, last;
         int32_t done = 0, index = -1, of_index = 0;
+        memset(&last, 0, sizeof last);
         assert_int_equal(load(b.run, 0, &b), TL_OK);
         assert_int_equal(tl_start_pass(b.run, 0), TL_OK);
         for (;;) {
@@ -400,8 +464,10 @@ static void steps_are_pulled_piece_by_piece(void **state) {
             if (of_index) assert_int_equal(now.depends_on, index);
             if (of_index && of_index % 2 == 0) assert_int_equal(now.call.node, state_of(0));
             assert_int_equal(tl_next_step(b.run, &other, &done), TL_ERROR_INVALID_ARG);   // not carried out yet
+            if (of_index) assert_int_equal(tl_run_step_kernel(b.run, &last), TL_ERROR_STALE);   // the call before
             assert_int_equal(tl_run_step_kernel(b.run, &now), TL_OK);
             assert_int_equal(tl_run_step_kernel(b.run, &now), TL_ERROR_STALE);
+            last = now;
         }
         assert_int_equal(of_index, 2 * 7);       // the last step: 64 rows in pieces of 10
     }
@@ -467,11 +533,22 @@ static void a_save_in_a_pass_knows_what_was_updated(void **state) {
     assert_true(saves >= 7 && saves < at - 4);     // 3 forwards, 4 backwards and the updates that are steps; 6 calls for pieces
 }
 
+// Write the weight and the moment of a layer as they were at first.
+static void write_state(bed *b, int layer) {
+    static const float zero[MOST];
+    size_t bytes = (size_t)(rows_of(layer) * inputs_of(layer)) * 4;
+    tl_tensor t;
+    t.node = state_of(layer);
+    t.output = 0;
+    assert_int_equal(tl_write_tensor(b->run, t, b->n.initial[layer], bytes), TL_OK);
+    t.output = 1;
+    assert_int_equal(tl_write_tensor(b->run, t, zero, bytes), TL_OK);
+}
+
 // After an error in a piece some rows are of one training step and some of the next: no pass begins before all are written.
 static void a_pass_that_fails_in_a_piece_is_torn(void **state) {
     static bed b;
     static by_hand h;
-    static const float zero[MOST];
     int fails_in, is_update, layer;
     (void)state;
     for (is_update = 0; is_update < 2; is_update++)
@@ -483,22 +560,119 @@ static void a_pass_that_fails_in_a_piece_is_torn(void **state) {
             b.n.fails_in = is_update ? LAYERS - 1 + fails_in : fails_in;
             assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
             b.n.fault = NO_FAULT;
-            assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
-            assert_non_null(strstr(b.env.error.text, "a pass was given up in or behind an update"));
-            for (layer = 0; layer < LAYERS; layer++) {
-                tl_tensor t;
-                size_t bytes = (size_t)(rows_of(layer) * inputs_of(layer)) * 4;
-                t.node = state_of(layer);
-                t.output = 0;
-                assert_int_equal(tl_write_tensor(b.run, t, b.n.initial[layer], bytes), TL_OK);
-                t.output = 1;
-                assert_int_equal(tl_write_tensor(b.run, t, zero, bytes), TL_OK);
+            for (layer = LAYERS; layer-- > 0;) {
+                assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+                assert_non_null(strstr(b.env.error.text, "a pass was given up in or behind an update"));
+                write_state(&b, layer);
             }
             train(&b, 2);
             train_by_hand(&b, &h, 2);
             assert_true(same_weights(&b, &h));
             close_bed(&b);
         }
+}
+
+// Where nothing was updated before, it is the first piece used that tears.
+static void the_first_update_of_a_piece_tears(void **state) {
+    static bed b;
+    int is_update;
+    (void)state;
+    for (is_update = 0; is_update < 2; is_update++) {
+        open_bed(&b);
+        cut(&b, LAYERS - 1, 4);
+        start(&b);
+        b.n.fault = is_update ? UPDATE_FAILS : PIECE_FAILS;
+        assert_int_equal(tl_run_plan(b.run), TL_ERROR_KERNEL);
+        b.n.fault = NO_FAULT;
+        if (is_update) assert_int_equal(tl_run_plan(b.run), TL_ERROR_INVALID_ARG);
+        else train(&b, 1);
+        close_bed(&b);
+    }
+}
+
+// -- room --
+
+// An env whose allocations end with bytes that nobody may write.
+enum { FENCE = 512 };
+
+static void *fenced_alloc(void *user, size_t bytes) {
+    char *at = (char *)malloc(16 + bytes + FENCE);
+    (void)user;
+    if (!at) return NULL;
+    memcpy(at, &bytes, sizeof bytes);
+    memset(at + 16 + bytes, 0x5A, FENCE);
+    return at + 16;
+}
+
+static void fenced_release(void *user, void *ptr) {
+    char *at = (char *)ptr;
+    size_t bytes, i;
+    (void)user;
+    if (!ptr) return;
+    memcpy(&bytes, at - 16, sizeof bytes);
+    for (i = 0; i < FENCE; i++) assert_int_equal(at[bytes + i], 0x5A);
+    free(at - 16);
+}
+
+static tl_result count_call(const tl_kernel_call *call, void *user) {
+    (void)call;
+    ++*(int *)user;
+    return TL_OK;
+}
+
+// A backward that updates many states with many moments writes more tensors than it has operands.
+static void a_call_has_room_for_what_it_updates(void **state) {
+    enum { STATES = 5, MOMENTS = 6, COUNT = STATES + 2 };
+    tl_op ops[COUNT];
+    tl_tensor reads[STATES + 1];
+    uint64_t moments[MOMENTS];
+    tl_run_desc desc;
+    tl_cpu_backend_desc asked;
+    tl_backend cpu;
+    tl_env env;
+    tl_run *run;
+    int i, calls = 0;
+    (void)state;
+    memset(ops, 0, sizeof ops);
+    memset(reads, 0, sizeof reads);
+    memset(&desc, 0, sizeof desc);
+    memset(&env, 0, sizeof env);
+    env.alloc = fenced_alloc;
+    env.release = fenced_release;
+    memset(&asked, 0, sizeof asked);
+    assert_int_equal(tl_init_cpu_backend(&env, &asked, &cpu), TL_OK);
+    for (i = 0; i < MOMENTS; i++) moments[i] = 128;
+    for (i = 0; i < COUNT; i++) {
+        ops[i].kind = !i ? "input" : i < COUNT - 1 ? "sgd" : "sum";
+        ops[i].output_bytes = 128;
+        ops[i].user = &calls;
+        if (i) ops[i].backward = count_call;
+        if (i && i < COUNT - 1) {
+            ops[i].state = TL_STATE_PIECES;
+            ops[i].moments = moments;
+            ops[i].moment_count = MOMENTS;
+            ops[i].weight_rows = 2;
+            ops[i].piece_rows = 1;
+        }
+        if (i < COUNT - 1) reads[i].node = i;
+    }
+    ops[COUNT - 1].forward = count_call;
+    ops[COUNT - 1].inputs = reads;
+    ops[COUNT - 1].input_count = STATES + 1;
+    ops[COUNT - 1].bwork_bytes = 64;
+    desc.backend = &cpu;
+    if (tl_init_op_run(&env, &desc, ops, COUNT, &run)) fail_msg("%s", env.error.text);
+    for (i = 0; i < COUNT - 1; i++) {
+        tl_tensor t;
+        char bytes[128] = { 0 };
+        t.node = i;
+        for (t.output = 0; t.output <= (i ? MOMENTS : 0); t.output++)
+            assert_int_equal(tl_write_tensor(run, t, bytes, sizeof bytes), TL_OK);
+    }
+    if (tl_run_plan(run)) fail_msg("%s", env.error.text);
+    assert_int_equal(calls, 2 + STATES * 2 * 2);
+    tl_free_run(run);
+    assert_int_equal(tl_free_cpu_backend(&env, &cpu), TL_OK);
 }
 
 // -- what is refused --
@@ -510,8 +684,12 @@ static void refused(bed *b, tl_result code, const char *words) {
 }
 
 static void what_pieces_cannot_do_is_refused(void **state) {
+    static const char begins[] = "F 2\nF 4\nF 6\nF 7\nB 7\nB 6\nB 5\nB 4\nB 3\nB 2 begin\nW 2\nD 2\nD 4\nD 6\n";
     static bed b;
     tl_cpu_backend_desc cpu;
+    tl_loss_scaler scaler;
+    tl_plan plan;
+    int layer;
     (void)state;
     open_bed(&b);
     start_in_pieces(&b, 8);
@@ -544,12 +722,52 @@ static void what_pieces_cannot_do_is_refused(void **state) {
     assert_int_equal(tl_skip_updates(b.run, 1), TL_ERROR_INVALID_ARG);
     close_bed(&b);
     open_bed(&b);
+    for (layer = 0; layer < LAYERS; layer++) cut(&b, layer, 4);
+    start(&b);
+    assert_int_equal(tl_skip_updates(b.run, 1), TL_ERROR_INVALID_ARG);
+    close_bed(&b);
+    open_bed(&b);
+    for (layer = 0; layer < LAYERS; layer++) cut(&b, layer, 4);
+    scaler = tl_default_loss_scaler(NULL);
+    b.desc.loss_scaler = &scaler;
+    refused(&b, TL_ERROR_UNSUPPORTED, "loss_scaler");
+    open_bed(&b);
+    start_in_pieces(&b, 0);         // how many rows it has is unknown
+    b.ops[state_of(0)].weight_rows = 0;
+    refused(&b, TL_ERROR_UNSUPPORTED, "n1: pieces are unknown, or not at multiples of the backend's alignment");
+    open_bed(&b);
+    start_in_pieces(&b, 1);         // of no bytes, so that its reader has no scratch and may be begun
+    b.ops[state_of(0)].output_bytes = b.moments[0] = 0;
+    b.ops[state_of(0)].initial = NULL;
+    b.ops[dense_of(0)].bwork_bytes = 0;
+    if (tl_parse_schedule(&b.env, begins, sizeof begins - 1, &plan)) fail_msg("%s", b.env.error.text);
+    b.desc.plan = &plan;
+    b.desc.figures = NULL;
+    refused(&b, TL_ERROR_UNSUPPORTED, "plan: step 9 begins what is not one call of one kernel");
+    tl_free_plan(NULL, &plan);
+    open_bed(&b);
     start_in_pieces(&b, 1);         // rows of 192 bytes
     assert_int_equal(tl_free_cpu_backend(&b.env, &b.cpu), TL_OK);
     memset(&cpu, 0, sizeof cpu);
     cpu.alignment_bytes = 128;
     assert_int_equal(tl_init_cpu_backend(&b.env, &cpu, &b.cpu), TL_OK);
     refused(&b, TL_ERROR_UNSUPPORTED, "n1: its pieces are unknown, or not aligned");
+}
+
+// In another precision the bytes of states stay, and so does the room for a piece of a gradient.
+static void other_precisions_leave_pieces_as_they_are(void **state) {
+    tl_strategy strategy = tl_with_memory(tl_with_mode(tl_with_precision(tl_strategy_new(), TL_PRECISION_HALF), TL_MODE_LAZY), TL_MEMORY_POOLED);
+    static bed b;
+    (void)state;
+    open_bed(&b);
+    start_in_pieces(&b, 8);
+    strategy = tl_with_gradient(strategy, tl_gradient_checkpointed(0));
+    b.desc.strategy = &strategy;
+    b.desc.kernel_precisions = 1u << TL_PRECISION_HALF;
+    b.desc.figures = NULL;          // which are of single precision
+    start(&b);
+    assert_int_equal(tl_find_run_graph(b.run)->nodes[dense_of(0)].bwork_bytes, 8 * inputs_of(0) * 4);
+    close_bed(&b);
 }
 
 // -- rehearsals --
@@ -590,10 +808,15 @@ int main(int argc, char **argv) {
         cmocka_unit_test(weights_are_those_of_the_loop_by_hand),
         cmocka_unit_test(a_refusal_names_the_least_budget_of_pieces),
         cmocka_unit_test(sizes_of_pieces_change_no_bit),
+        cmocka_unit_test(pieces_lie_behind_the_scratch_of_kernels),
+        cmocka_unit_test(a_piece_waits_for_those_who_read_the_weight),
         cmocka_unit_test(steps_are_pulled_piece_by_piece),
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
         cmocka_unit_test(a_pass_that_fails_in_a_piece_is_torn),
+        cmocka_unit_test(the_first_update_of_a_piece_tears),
+        cmocka_unit_test(a_call_has_room_for_what_it_updates),
         cmocka_unit_test(what_pieces_cannot_do_is_refused),
+        cmocka_unit_test(other_precisions_leave_pieces_as_they_are),
         cmocka_unit_test(a_rehearsal_knows_pieces),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -300,6 +300,7 @@ static tl_graph graph_of_input(void) {
         assert_int_equal(tl_add_node(&env, &graph, &d.node, NULL), TL_ERROR_INVALID_ARG); \
         assert_string_equal(env.error.text, "tl_add_node: node 1 (n1): " sentence); \
         assert_prints(&graph, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=- rows=8@0\nend 1\n"); \
+        assert_int_equal(tl_check_graph(&env, &graph), TL_OK); \
         tl_free_graph(&env, &graph); \
     } while (0)
 
@@ -636,6 +637,7 @@ static void fused_nodes_have_the_rows_of_their_members(void **state) {
     static const struct { const char *first, *second, *fused; } cases[] = {
         { "rows=12@1 rin=1:1 row_unit=4 ordered", "rows=12@1 rin=1:1,whole row_unit=6 ordered", "rows=12@1 rin=1:1,whole row_unit=12 ordered" },
         { "rows=12@1 rin=3/1/1 ordered", "rows=12@1 rin=1:1,up2", "rows=12@1 rin=3/1/1,up2" },
+        { "rows=12@1 rin=3/1/1", "rows=12@1 rin=1:1,up2 ordered", "rows=12@1 rin=3/1/1,up2" },
         { "rows=12@1 rin=1:1 stored=4:i8", "rows=12@1 rin=1:1,1:1 stored=8:i32,2:f16 format=f32", "rows=12@1 rin=1:1,1:1 format=f32 stored=4:i8,8:i32,2:f16" },
         { "rows=12@1 rin=1:1", "rows=12@1 rin=3/1/1,1:1", "" },
         { "rows=12@1 rin=1:1", "rows=12@0 rin=1:1,1:1", "" },
@@ -682,6 +684,7 @@ static void an_optimizer_adds_a_weight_that_is_read_whole(void **state) {
     desc.moment_count = 1;
     assert_int_equal(tl_apply_optimizer(NULL, &desc, &owner), TL_OK);
     assert_int_equal(tl_hold_gradients(NULL, &owner), TL_OK);
+    assert_int_equal(tl_check_graph(NULL, &owner), TL_OK);       // no format of a held gradient
     assert_prints(&owner, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=24 needs=none in=- rows=12@1 stream\nstate 1 a.w state w=10 m=10 hold\n"
                           "node 2 a conv fwd=1 bwd=1 out=24 needs=in in=0,1.0 rows=12@1 rin=3/1/1,whole row_unit=4 ordered format=f32 stored=4:i8\n"
                           "node 3 b conv fwd=1 bwd=1 out=24 needs=in in=2 rows=8@0 rin=up2\nstate 4 w sgd w=8 hold wfmt=bf16\n"
@@ -691,6 +694,55 @@ static void an_optimizer_adds_a_weight_that_is_read_whole(void **state) {
     assert_int_equal(owner.nodes[0].is_input, 2);
     tl_free_graph(NULL, &owner);
     tl_free_graph(NULL, &graph);
+    graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=24 needs=none in=-\n"
+                     "node 1 a conv fwd=1 bwd=1 out=24 needs=in in=0,0 param=10 rows=12@1 rin=1:1,up2\n"
+                     "node 2 b conv fwd=1 bwd=1 out=24 needs=in in=1 param=4 rows=8@0 rin=1:1\nend 3\n");
+    assert_int_equal(tl_apply_optimizer(NULL, &desc, &owner), TL_OK);
+    assert_prints(&owner, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=24 needs=none in=-\nstate 1 a.w state w=10 m=10\n"
+                          "node 2 a conv fwd=1 bwd=1 out=24 needs=in in=0,0,1.0 rows=12@1 rin=1:1,up2,whole\nstate 3 b.w state w=4 m=4\n"
+                          "node 4 b conv fwd=1 bwd=1 out=24 needs=in in=2,3.0 rows=8@0 rin=1:1,whole\nend 5\n");
+    tl_free_graph(NULL, &owner);
+    tl_free_graph(NULL, &graph);
+}
+
+// A graph whose states are trained in pieces has a copy of what the other says.
+static void pieces_leave_attributes_as_they_are(void **state) {
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=24 needs=none in=- rows=12@1 stream format=f16\n"
+        "state 1 w sgd w=40 m=80 wrows=10%s wfmt=bf16 mfmt=f32\n"
+        "node 2 a conv fwd=1 bwd=1 out=24 needs=in in=0,1.0%s rows=12@1 rin=3/1/1,whole row_unit=4 ordered format=f32 stored=4:i8\nend 3\n";
+    char whole[800], expected[800];
+    tl_pieces_desc desc;
+    tl_graph graph, cut;
+    (void)state;
+    snprintf(whole, sizeof whole, text, "", "");
+    snprintf(expected, sizeof expected, text, " piece=4", " bwork=16");
+    graph = graph_of(whole);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.piece_bytes = 16;
+    assert_int_equal(tl_apply_pieces(NULL, &desc, &cut), TL_OK);
+    tl_free_graph(NULL, &graph);
+    assert_prints(&cut, expected);
+    tl_free_graph(NULL, &cut);
+}
+
+// Rows of 4 bits need not begin at a byte; those of other formats do.
+static void rows_of_4_bits_share_bytes(void **state) {
+    tl_graph graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=6 needs=none in=- rows=12@1 format=i4\nend 1\n");
+    (void)state;
+    OUTPUTS(&graph)[0].format = TL_TENSOR_FORMAT_I8;
+    assert_int_equal(tl_check_graph(NULL, &graph), TL_ERROR_INVALID_ARG);
+    tl_free_graph(NULL, &graph);
+}
+
+// Single precision names the format of the elements that a precision scales.
+static void formats_go_with_the_precision(void **state) {
+    (void)state;
+    assert_int_equal(tli_scale_tensor_format(TL_TENSOR_FORMAT_F32, TL_PRECISION_SINGLE), TL_TENSOR_FORMAT_F32);
+    assert_int_equal(tli_scale_tensor_format(TL_TENSOR_FORMAT_F32, TL_PRECISION_DOUBLE), TL_TENSOR_FORMAT_NONE);
+    assert_int_equal(tli_scale_tensor_format(TL_TENSOR_FORMAT_F32, TL_PRECISION_HALF), TL_TENSOR_FORMAT_F16);
+    assert_int_equal(tli_scale_tensor_format(TL_TENSOR_FORMAT_F32, TL_PRECISION_BF16), TL_TENSOR_FORMAT_BF16);
+    assert_int_equal(tli_scale_tensor_format(TL_TENSOR_FORMAT_I8, TL_PRECISION_HALF), TL_TENSOR_FORMAT_I8);
 }
 
 // A graph that is a const table stays as it is, and its copy owns what it has.
@@ -790,6 +842,10 @@ static void other_formats_keep_rows_that_divide(void **state) {
         "node 5 b_f32 convert fwd=9 bwd=0 out=36 needs=none in=4 grad=no rows=36@0 rin=1:1\n"
         "node 6 c conv fwd=1 bwd=1 out=96 needs=in in=5 keep rows=24@2 rin=whole format=f32\nend 7\n");
     tl_free_precision_graph(&env, &applied);
+    OUTPUTS(&graph)[0].format = TL_TENSOR_FORMAT_I8;
+    assert_int_equal(tl_apply_precision(&env, &desc, &applied), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, "tl_apply_precision: node 0 (x): format: only tensors of f32 can be planned in other precisions");
+    OUTPUTS(&graph)[0].format = TL_TENSOR_FORMAT_F32;
     OUTPUTS(&graph)[2].format = TL_TENSOR_FORMAT_I8;
     assert_int_equal(tl_apply_precision(&env, &desc, &applied), TL_ERROR_UNSUPPORTED);
     assert_string_equal(env.error.text, "tl_apply_precision: node 2 (b): format: only tensors of f32 can be planned in other precisions");
@@ -999,6 +1055,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(plans_are_those_without),
         cmocka_unit_test(fused_nodes_have_the_rows_of_their_members),
         cmocka_unit_test(an_optimizer_adds_a_weight_that_is_read_whole),
+        cmocka_unit_test(pieces_leave_attributes_as_they_are),
+        cmocka_unit_test(rows_of_4_bits_share_bytes),
+        cmocka_unit_test(formats_go_with_the_precision),
         cmocka_unit_test(a_const_table_is_copied_before_it_grows),
         cmocka_unit_test(hashes_are_those_of_old_unless_there_are_some),
         cmocka_unit_test(other_formats_keep_rows_that_divide),

@@ -207,6 +207,12 @@ static void what_differs_is_not_fused(void **state) {
     assert_int_equal(count_fused(HEAD "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=1\n"
                                       "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\n"
                                       "node 4 d tanh fwd=1 bwd=1 out=640 needs=out in=2\n"), 0);
+    for (i = 0; i < 2; i++) {       // the backward of one that reads a state in pieces is called for rows of its own kernel
+        snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=640 needs=none in=-\nstate 1 w sgd w=640 wrows=10%s\n"
+                 "node 2 b scale fwd=1 bwd=1 out=640 needs=none in=0,1 bwork=64\n"
+                 "node 3 c tanh fwd=1 bwd=1 out=640 needs=out in=2\nend 4\n", i ? " piece=1" : "");
+        assert_int_equal(count_fused(text), 1 - i);
+    }
     assert_int_equal(count_fused("tlg 1\nnode 0 x input fwd=0 bwd=0 out=0 needs=none in=-\n"
                                  "node 1 b scale fwd=1 bwd=1 out=0 needs=none in=0\n"
                                  "node 2 c tanh fwd=1 bwd=1 out=0 needs=out in=1\n"), 0);

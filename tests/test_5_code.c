@@ -613,6 +613,32 @@ static char *train_owned(const tl_graph *graph, tl_code_form form, int is_cut, u
     return out;
 }
 
+// Of what the reader of a state has beside a piece, the update gets whole units of 16 bytes.
+static void updates_of_pieces_have_what_is_beside_one(void **state) {
+    int beside;
+    (void)state;
+    for (beside = 0; beside <= 16; beside += beside ? 1 : 15) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        tl_places_desc places = { 0 };
+        code_text text;
+        char of[600];
+        snprintf(of, sizeof of, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\nstate 1 w momentum w=640 wrows=10 piece=3\n"
+                 "node 2 y dense fwd=10 bwd=25 out=40 needs=in in=0,1 bwork=%d\nend 3\n", 3 * 64 + beside);
+        graph = graph_of(of);
+        assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &plan), TL_OK);
+        places.graph = &graph;
+        assert_int_equal(tl_plan_places(&env, &places, &plan, NULL), TL_OK);
+        if (write_code(&env, &graph, &plan, "net", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+        if (!strstr(text.header.text, beside == 16 ? "void *out0, void *scratch, int32_t first" : "void *out0, int32_t first"))
+            fail_msg("%d: %s", beside, text.header.text);
+        free_text(&text);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(&env, &graph);
+    }
+}
+
 // A loop that makes and uses some rows of a gradient at a time trains to the same bits in fewer bytes.
 static void a_program_trains_in_pieces(void **state) {
     tl_graph whole = graph_of(owned), cut;
@@ -736,6 +762,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(programs_compute_what_the_executor_computes),
         cmocka_unit_test(a_program_reads_like_what_it_does),
         cmocka_unit_test(a_result_made_again_has_one_place),
+        cmocka_unit_test(updates_of_pieces_have_what_is_beside_one),
         cmocka_unit_test(a_program_trains_in_pieces),
         cmocka_unit_test(bad_code_descs_are_refused),
         cmocka_unit_test(words_of_a_table_have_at_most_32_bits),

@@ -346,6 +346,22 @@ static void rules_of_the_end_are_held(void **state) {
     ASSERT_RULES(inference, 1);
 }
 
+// The backward of its reader updates a weight in pieces: nothing reads it behind that.
+static void a_weight_in_pieces_is_updated_with_its_reader(void **state) {
+    tl_graph graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\nstate 1 w sgd w=8 wrows=4 piece=1\n"
+                              "node 2 y op fwd=1 bwd=1 out=8 needs=none in=0,1 bwork=2\nnode 3 l op fwd=1 bwd=1 out=4 needs=none in=2\nend 4\n");
+    tl_plan plan = plan_of("F 2\nF 3\nB 3\nB 2\nD 2\nF 2", 0), fits = plan_of("F 2\nF 3\nD 2\nF 2\nB 3\nB 2\nD 2", 0);
+    tl_env env = silent_env();
+    tl_report report;
+    (void)state;
+    assert_int_equal(simulate(&env, &graph, &fits, NULL, &report), TL_OK);
+    assert_int_equal(simulate(&env, &graph, &plan, NULL, &report), TL_ERROR_INVALID_PLAN);
+    assert_string_equal(env.error.text, "tl_simulate_plan: step 5 (F 2 y): reads 1.0 of a state that was updated in this pass");
+    tl_free_plan(NULL, &plan);
+    tl_free_plan(NULL, &fits);
+    tl_free_graph(NULL, &graph);
+}
+
 static void inference_without_keep_ends_with_the_nodes_that_nobody_reads(void **state) {
     tl_graph graph = graph_of("tlg 1\n"
                               "node 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n"
@@ -1883,6 +1899,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copy_rules_are_held),
         cmocka_unit_test(codec_rules_are_held),
         cmocka_unit_test(rules_of_the_end_are_held),
+        cmocka_unit_test(a_weight_in_pieces_is_updated_with_its_reader),
         cmocka_unit_test(inference_without_keep_ends_with_the_nodes_that_nobody_reads),
         cmocka_unit_test(steps_that_are_no_steps_are_errors),
         cmocka_unit_test(plans_with_wrong_counts_or_flags_are_errors),

@@ -95,6 +95,7 @@ static tl_operand operand_of(const tl_replay_call *call, const tl_replay_operand
     assert_int_equal(!from->memory, from->lifetime < 0);
     if (!from->memory) return operand;
     assert_true(from->offset + from->bytes <= call->lifetimes[from->lifetime].bytes);
+    assert_true(from->bytes || !call->total);
     assert_true(call->total || (!from->offset && from->bytes == call->lifetimes[from->lifetime].bytes));
     operand.range.bytes = from->bytes;
     operand.host = (char *)from->memory + from->offset;
@@ -106,6 +107,7 @@ static void start_gradient(const tl_replay_operand *operand) {
     const float one = 1.0f;
     unsigned char *at = (unsigned char *)operand->memory + operand->offset;
     uint64_t i;
+    assert_int_equal(operand->offset % 16, 0);       // of a piece in its scratch
     if (!operand->memory || operand->start == TL_START_FILLED) return;
     memset(at, 0, (size_t)operand->bytes);
     for (i = 0; i < operand->bytes && operand->start == TL_START_LOSS; i++)
@@ -240,14 +242,17 @@ static void fold_results(client *c, const uint8_t *is_result) {
 
 // -- random plans --
 
-// Let a graph own weights, some in pieces; returns in how many calls beside its steps the pieces are made and used.
+// Let a graph own weights, some in pieces, beside which kernels have scratch of any size; returns in how many calls beside its steps the pieces are made and used.
 static long own_weights(tl_env *env, tl_random *random, tl_graph *graph) {
     tl_graph plain = *graph;
     long calls = 0;
-    int32_t i;
+    int32_t i, k;
     if (random_add_states(env, random, &plain, random_count(random, 1, 6), graph)) fail_msg("%s", "no states");
     tl_free_graph(env, &plain);
     assert_true(random_train_in_pieces(env, random, graph) >= 0);
+    for (i = 0; i < graph->node_count; i++)
+        for (k = 0; k < graph->nodes[i].input_count; k++)
+            if (tli_find_pieces(graph, &graph->nodes[i], k)) ((tl_node *)graph->nodes)[i].bwork_bytes += tl_next_random_below(random, 20);
     for (i = 0; i < graph->node_count; i++)
         if (graph->nodes[i].state == TL_STATE_PIECES)
             calls += 2 * ((graph->nodes[i].weight_rows + graph->nodes[i].piece_rows - 1) / graph->nodes[i].piece_rows);

@@ -248,6 +248,293 @@ static void chains_with_states_cost_what_merged_chains_cost(void **state) {
     assert_true(is_thinned() || (planned > 400 && again > 100));
 }
 
+// -- pieces of gradients --
+
+// A graph with pieces of so many bytes as text; or the sentence that refuses it.
+static const char *cut(const char *text, uint64_t piece_bytes, uint64_t alignment, uint64_t call_cost) {
+    static char out[4096];
+    tl_graph graph, made;
+    tl_pieces_desc desc;
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    if (tl_parse_graph(&env, text, strlen(text), &graph)) fail_msg("%s", env.error.text);
+    desc.graph = &graph;
+    desc.piece_bytes = piece_bytes;
+    desc.alignment_bytes = alignment;
+    desc.call_cost = call_cost;
+    if (tl_apply_pieces(&env, &desc, &made)) {
+        assert_int_equal(made.node_count, 0);
+        snprintf(out, sizeof out, "%s", env.error.text);
+    } else {
+        tl_print_graph(&made, out, sizeof out);
+        tl_free_graph(&env, &made);
+    }
+    tl_free_graph(&env, &graph);
+    return out;
+}
+
+#define CUT_X "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n"
+
+// Costs and scratch of updates go to the reader: two calls a piece, of which one would have been a step of its own.
+static void readers_take_over_what_pieces_cost(void **state) {
+    static const char two[] = CUT_X "state 1 v adamw w=60 m=60,20 upd=7 uwork=18 wrows=10\nstate 2 w sgd w=24 upd=2 wrows=3\n"
+        "node 3 y dense fwd=10 bwd=20 out=8 needs=in in=0,1.0,2 bwork=%s\nend 4\n";
+    char whole[800];
+    (void)state;
+    snprintf(whole, sizeof whole, two, "20");
+    assert_string_equal(cut(whole, 60, 0, 5), whole);       // no gradient is larger
+    assert_string_equal(cut(whole, 24, 0, 5), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=4\nstate 2 w sgd w=24 upd=2 wrows=3\n"
+        "node 3 y dense fwd=10 bwd=52 out=8 needs=in in=0,1.0,2 bwork=56\nend 4\n");      // 5 calls more; 20 -> 32 and 24
+    assert_string_equal(cut(whole, 9, 0, 5), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=1\nstate 2 w sgd w=24 wrows=3 piece=1\n"
+        "node 3 y dense fwd=10 bwd=149 out=8 needs=in in=0,1.0,2 bwork=40\nend 4\n");     // 19 + 5 calls; the larger is 32 + 8
+    assert_string_equal(cut(whole, 0, 0, 0), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=1\nstate 2 w sgd w=24 wrows=3 piece=1\n"
+        "node 3 y dense fwd=10 bwd=29 out=8 needs=in in=0,1.0,2 bwork=40\nend 4\n");
+    assert_string_equal(cut(whole, 0, 4, 0), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=2\nstate 2 w sgd w=24 wrows=3 piece=1\n"
+        "node 3 y dense fwd=10 bwd=29 out=8 needs=in in=0,1.0,2 bwork=44\nend 4\n");
+    assert_string_equal(cut(whole, 0, 32, 0), whole);       // no piece but the whole is aligned
+    snprintf(whole, sizeof whole, two, "3");
+    assert_string_equal(cut(whole, 24, 0, 0), CUT_X "state 1 v adamw w=60 m=60,20 wrows=10 piece=4\nstate 2 w sgd w=24 upd=2 wrows=3\n"
+        "node 3 y dense fwd=10 bwd=27 out=8 needs=in in=0,1.0,2 bwork=56\nend 4\n");      // that of the update
+    assert_string_equal(cut(whole, 0, 6, 0), "tl_apply_pieces: alignment_bytes: must be 0 or a power of two");
+    assert_string_equal(cut(whole, 0, 0, UINT64_MAX / 4), "tl_apply_pieces: fwd, bwd: the sum of all costs must fit 64 bits");
+    assert_string_equal(cut(whole, 0, 0, UINT64_MAX / 19), "tl_apply_pieces: fwd, bwd: the sum of all costs must fit 64 bits");
+}
+
+// States that others read, too, readers that have no backward or take blocks, and weights without rows stay whole.
+static void what_has_no_one_reader_stays_whole(void **state) {
+    static const char *const texts[] = {
+        CUT_X "state 1 w sgd w=24\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=1\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=3 hold\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1.0\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nend 2\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=1,1\nend 3\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nnode 3 z dense fwd=1 bwd=2 out=8 needs=in in=2,1\nend 4\n",
+        CUT_X "state 1 w sgd w=24 wrows=3\nnode 2 y dense fwd=1 bwd=0 out=8 needs=none in=0,1 grad=no\nend 3\n",
+        CUT_X "state 1 w sgd w=8 wrows=2\nnode 2 y add fwd=1 bwd=2 out=8 needs=in in=0,1 takes_blocks\nend 3\n",
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof texts / sizeof *texts; i++) assert_string_equal(cut(texts[i], 0, 0, 0), texts[i]);
+}
+
+// What clips gradients wants them whole.
+static void a_node_of_the_library_is_no_reader(void **state) {
+    static const char text[] = CUT_X "state 1 w sgd w=24 upd=2 wrows=3\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0\nend 3\n";
+    tl_graph graph, clipped, cut_graph;
+    tl_optimizer_desc optimizer;
+    tl_pieces_desc pieces;
+    (void)state;
+    memset(&optimizer, 0, sizeof optimizer);
+    memset(&pieces, 0, sizeof pieces);
+    assert_int_equal(tl_parse_graph(NULL, text, strlen(text), &graph), TL_OK);
+    optimizer.graph = &graph;
+    optimizer.updates = TL_UPDATES_END;
+    optimizer.clips = 1;
+    assert_int_equal(tl_apply_optimizer(NULL, &optimizer, &clipped), TL_OK);
+    assert_int_equal(clipped.nodes[1].input_count, 1);
+    pieces.graph = &clipped;
+    assert_int_equal(tl_apply_pieces(NULL, &pieces, &cut_graph), TL_OK);
+    assert_int_equal(cut_graph.nodes[0].state, TL_STATE_TRAINED);
+    tl_free_graph(NULL, &cut_graph);
+    tl_free_graph(NULL, &clipped);
+    tl_free_graph(NULL, &graph);
+}
+
+static void pieces_hold_no_gradients(void **state) {
+    static const char text[] = CUT_X "state 1 v sgd w=24\nstate 2 w sgd w=24 wrows=3 piece=1\n"
+        "node 3 y dense fwd=1 bwd=2 out=8 needs=in in=0,1,2 bwork=8\nend 4\n";
+    tl_graph graph;
+    tl_tensor weight;
+    tl_state_desc desc;
+    char out[400];
+    tl_env env;
+    (void)state;
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    assert_int_equal(tl_parse_graph(&env, text, strlen(text), &graph), TL_OK);
+    assert_int_equal(tl_hold_gradients(&env, &graph), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, "tl_hold_gradients: w: its gradient is made in pieces, and cannot be held");
+    tl_print_graph(&graph, out, sizeof out);
+    assert_string_equal(out, text);
+    desc.bytes = 24;
+    desc.weight_rows = -3;
+    assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): wrows: are of param= and of trained states, and none is negative");
+    desc.weight_rows = 3;
+    desc.piece_rows = 1;
+    assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): piece: a state in pieces has 1 to wrows rows in one, all others none");
+    desc.kind = TL_STATE_PIECES;
+    desc.piece_rows = -1;
+    assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): piece: a state in pieces has 1 to wrows rows in one, all others none");
+    desc.piece_rows = 1;
+    assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_OK);
+    tl_free_graph(&env, &graph);
+}
+
+// One plan of a graph with pieces of so many bytes: what it costs, UINT64_MAX where none fits; or the least budget.
+static uint64_t cost_in_pieces(const tl_remat_desc *asked, uint64_t piece_bytes, uint64_t call_cost, uint64_t *least) {
+    tl_remat_desc desc = *asked;
+    tl_pieces_desc pieces;
+    tl_graph cut_graph;
+    tl_plan plan;
+    tl_remat_report report;
+    tl_result result;
+    memset(&pieces, 0, sizeof pieces);
+    pieces.graph = asked->graph;
+    pieces.piece_bytes = piece_bytes;
+    pieces.alignment_bytes = asked->alignment_bytes;
+    pieces.call_cost = call_cost;
+    if (tl_apply_pieces(NULL, &pieces, &cut_graph)) fail_msg("%s", "no pieces");
+    desc.graph = &cut_graph;
+    result = tl_plan_remat(NULL, &desc, &plan, &report);
+    assert_true(report.proven);
+    if (report.least_budget_bytes && report.least_budget_bytes < *least) *least = report.least_budget_bytes;
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &cut_graph);
+    return result ? UINT64_MAX : report.cost;
+}
+
+// The choice is the first and best of whole gradients and the halvings of the largest: never dearer than whole ones, and there
+// wherever rows one by one fit.
+static void pieces_are_chosen_as_the_best_of_the_halvings(void **state) {
+    tl_random random = { 4006 };
+    int tried = 0, chosen = 0, saved = 0, refused = 0;
+    (void)state;
+    while (tried < scaled(600)) {
+        tl_graph graph;
+        tl_plan all;
+        tl_remat_desc desc;
+        tl_remat_report report;
+        uint64_t call_cost = tl_next_random_below(&random, 3), largest = 0, bytes, whole, best, of, least = UINT64_MAX, wanted = UINT64_MAX;
+        tl_result result;
+        int32_t id;
+        state_graph(&random, 9, 4, 0, &graph);
+        for (id = 0; id < graph.node_count; id++)
+            if (graph.nodes[id].weight_rows > 1 && graph.outputs[graph.nodes[id].first_output].bytes > largest)
+                largest = graph.outputs[graph.nodes[id].first_output].bytes;
+        if (!largest) { tl_free_graph(NULL, &graph); continue; }
+        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.live = 1;
+        desc.alignment_bytes = random_chance(&random, 30) ? 4 : 0;
+        desc.budget_bytes = 1;
+        (void)cost_in_pieces(&desc, UINT64_MAX, call_cost, &least);
+        (void)cost_in_pieces(&desc, 0, call_cost, &least);
+        assert_true(least <= all.peak_bytes);
+        desc.budget_bytes = least + tl_next_random_below(&random, all.peak_bytes - least + 1);
+        if (random_chance(&random, 20) && least > 1) desc.budget_bytes = least - 1;
+        least = UINT64_MAX;
+        result = tl_choose_pieces(NULL, &desc, call_cost, &bytes, &report);
+        best = whole = cost_in_pieces(&desc, UINT64_MAX, call_cost, &least);
+        for (of = largest / 2;; of /= 2) {
+            uint64_t cost = cost_in_pieces(&desc, of, call_cost, &least);
+            if (cost < best) { best = cost; wanted = of; }
+            if (!of) break;
+        }
+        assert_int_equal(result, best == UINT64_MAX ? TL_ERROR_INFEASIBLE : TL_OK);
+        if (!result && (report.cost != best || bytes != wanted))
+            fail_msg("graph %d: pieces of %lu cost %lu, of %lu %lu\n%s", tried, (unsigned long)bytes, (unsigned long)report.cost,
+                     (unsigned long)wanted, (unsigned long)best, text_of(&graph));
+        if (result) {
+            uint64_t found = UINT64_MAX;
+            assert_int_equal(report.least_budget_bytes, least);     // of all these
+            (void)cost_in_pieces(&desc, bytes, call_cost, &found);
+            assert_int_equal(found, least);
+        }
+        chosen += !result && bytes != UINT64_MAX;
+        saved += best < whole && whole != UINT64_MAX;
+        refused += result != TL_OK;
+        tl_free_plan(NULL, &all);
+        tl_free_graph(NULL, &graph);
+        tried++;
+    }
+    print_message("%d in pieces, %d of them cheaper than whole gradients, %d refused\n", chosen, saved, refused);
+    assert_true(is_thinned() || (chosen > 10 && saved > 3 && refused > 10));
+}
+
+// A result is made before the weight that it depends on is updated in pieces: it is there in that backward, and cannot be made
+// again behind it. The graph is no chain, and too large for the exact planner.
+static void results_are_made_before_pieces_are_updated(void **state) {
+    enum { CHAIN = 150 };
+    char text[16000];
+    int i, at = snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\n");
+    uint64_t least, peak = 8 + 2 + 10 + 500 + 100;      // x, w, gradient of y, scratch and r; of the inner tensors none
+    tl_graph graph;
+    (void)state;
+    for (i = 1; i <= CHAIN; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "node %d c%d op fwd=1 bwd=1 out=1 needs=none in=%d,%d\n", i, i, i - 1, i / 2);
+    snprintf(text + at, sizeof text - (size_t)at, "state %d w sgd w=2 wrows=2 piece=1\n"
+             "node %d y dense fwd=1 bwd=1 out=10 needs=none in=%d,%d bwork=500\n"
+             "node %d r op fwd=1 bwd=1 out=100 needs=none in=%d keep\nend %d\n", CHAIN + 1, CHAIN + 2, CHAIN, CHAIN + 1, CHAIN + 3, CHAIN + 2,
+             CHAIN + 4);
+    if (tl_parse_graph(NULL, text, strlen(text), &graph)) fail_msg("%s", text);
+    assert_true(check_remat(&graph, peak - 50, 1, 0, 2000000, &least) == UINT64_MAX);
+    assert_true(least >= peak && check_remat(&graph, least, 1, 0, 2000000, &least) != UINT64_MAX);
+    tl_free_graph(NULL, &graph);
+}
+
+// Forward only, no gradient is cut; the work is that of all tries; and every allocation may fail.
+static void pieces_are_chosen_for_training_alone(void **state) {
+    static const char text[] = CUT_X "state 1 w sgd w=400 upd=2 wrows=10\nnode 2 a dense fwd=10 bwd=20 out=90 needs=in in=0,1\n"
+        "node 3 b dense fwd=10 bwd=20 out=90 needs=in in=2\nnode 4 c dense fwd=10 bwd=20 out=9 needs=in in=3\nend 5\n";
+    tl_graph graph, cut_graph;
+    tl_pieces_desc pieces;
+    tl_remat_desc desc;
+    tl_remat_report report, one, two;
+    tl_remat_pool *pool;
+    tl_plan plan;
+    uint64_t bytes;
+    long at;
+    tl_env env;
+    (void)state;
+    memset(&pieces, 0, sizeof pieces);
+    memset(&env, 0, sizeof env);
+    memset(&desc, 0, sizeof desc);
+    assert_int_equal(tl_parse_graph(&env, text, strlen(text), &graph), TL_OK);
+    desc.graph = &graph;
+    desc.live = 1;
+    desc.budget_bytes = 700;
+    assert_int_equal(tl_choose_pieces(&env, &desc, 0, &bytes, &report), TL_OK);
+    assert_int_equal(bytes, 200);
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &one), TL_ERROR_INFEASIBLE);
+    pieces.graph = &graph;
+    pieces.piece_bytes = 200;
+    assert_int_equal(tl_apply_pieces(&env, &pieces, &cut_graph), TL_OK);
+    desc.graph = &cut_graph;
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &two), TL_OK);
+    assert_int_equal(report.cost, two.cost);
+    assert_int_equal(report.work, one.work + two.work);     // which costs what its calls do: no more are tried
+    tl_free_plan(&env, &plan);
+    tl_free_graph(&env, &cut_graph);
+    desc.graph = &graph;
+    for (at = 0;; at++) {
+        failing_alloc f = { 0 };
+        tl_env fails = failing_env(&f, at);
+        tl_result result = tl_choose_pieces(&fails, &desc, 0, &bytes, NULL);
+        assert_int_equal(f.live, 0);
+        if (f.count <= at) { assert_int_equal(result, TL_OK); break; }
+        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+    }
+    assert_true(at > 12);
+    assert_int_equal(tl_init_remat_pool(&env, &pool), TL_OK);        // of whole gradients alone
+    desc.pool = pool;
+    assert_int_equal(tl_choose_pieces(&env, &desc, 0, &bytes, &report), TL_OK);
+    assert_int_equal(bytes, 200);
+    desc.pool = NULL;
+    tl_free_remat_pool(pool);
+    desc.inference = 1;
+    desc.budget_bytes = 1;
+    assert_int_equal(tl_choose_pieces(&env, &desc, 0, &bytes, &report), TL_ERROR_INFEASIBLE);
+    assert_int_equal(bytes, UINT64_MAX);
+    assert_int_equal(tl_plan_remat(&env, &desc, &plan, &one), TL_ERROR_INFEASIBLE);
+    assert_int_equal(report.work, one.work);
+    tl_free_graph(&env, &graph);
+}
+
 static void text_holds_states(void **state) {
     tl_random random = { 4003 };
     int32_t i, k;
@@ -378,6 +665,13 @@ static void held_gradients_are_planned_as_outputs(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(readers_take_over_what_pieces_cost),
+        cmocka_unit_test(what_has_no_one_reader_stays_whole),
+        cmocka_unit_test(a_node_of_the_library_is_no_reader),
+        cmocka_unit_test(pieces_hold_no_gradients),
+        cmocka_unit_test(pieces_are_chosen_as_the_best_of_the_halvings),
+        cmocka_unit_test(results_are_made_before_pieces_are_updated),
+        cmocka_unit_test(pieces_are_chosen_for_training_alone),
         cmocka_unit_test(text_holds_states),
         cmocka_unit_test(an_optimizer_is_applied_to_a_graph),
         cmocka_unit_test(an_explanation_says_what_states_hold),

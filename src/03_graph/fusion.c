@@ -62,7 +62,7 @@ static int tli_is_fusible(const tli_fusion *f, int32_t id) {
     if ((f->desc->blocks_only && !node->takes_blocks) || node->dynamic || node->once) return 0;
     if (f->desc->apart && f->desc->apart[id]) return 0;
     if (node->is_input || node->output_count != 1 || node->input_count < 1 || node->param_bytes ||
-        node->saved_bytes || !bytes) return 0;
+        node->saved_bytes || !bytes || tli_reads_pieces(graph, node)) return 0;
     for (k = node->first_input; k < node->first_input + node->input_count; k++)
         if (graph->outputs[graph->inputs[k].tensor].bytes != bytes ||
             graph->nodes[graph->outputs[graph->inputs[k].tensor].node].dynamic) return 0;

@@ -873,13 +873,13 @@ typedef struct tl_fusion_plan {
 // smaller, or as scratch_parts asks, rounded up to alignment_bytes: forward one block for 2 members,
 // two for more; backward one for each member computed again and one or two for gradients; in both
 // plus the largest scratch of a member. Nodes that run once are not fused, because a backward may compute
-// members again, nor are dynamic nodes and those that read what one made. Costs are added up, in backward with
-// the forwards that run again. With a device, the time to write and read inner tensors is subtracted, but the
-// cost stays at least that of the largest member and the time to move the outer bytes. Calls beyond one a
-// member cost call_cost each. In place, the output may overwrite the input that the first member might
-// overwrite, unless the last member reads it, too. It takes blocks if all members do. Views of inner tensors
-// are removed. One backward call holds the gradients of all outer inputs at once, so a fused node with many of
-// them can have a larger working set than any of its members had.
+// members again, nor are dynamic nodes, those that read what one made, and those that read a state in pieces.
+// Costs are added up, in backward with the forwards that run again. With a device, the time to write and read
+// inner tensors is subtracted, but the cost stays at least that of the largest member and the time to move the
+// outer bytes. Calls beyond one a member cost call_cost each. In place, the output may overwrite the input that
+// the first member might overwrite, unless the last member reads it, too. It takes blocks if all members do.
+// Views of inner tensors are removed. One backward call holds the gradients of all outer inputs at once, so a
+// fused node with many of them can have a larger working set than any of its members had.
 //
 //   fusion   overwritten; release with tl_free_fusion_plan
 //

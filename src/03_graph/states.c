@@ -130,9 +130,10 @@ TLI_IMPL tl_result tl_hold_gradients(tl_env *env, tl_graph *graph) {
     tl_node_input *inputs;
     tl_node_output *outputs;
     tl_view *views;
-    tl_attributes *attributes = (tl_attributes *)graph->attributes;
+    tl_attributes *attributes;
     tl_result result;
     TL_ASSERT(graph);
+    attributes = (tl_attributes *)graph->attributes;
     result = tl_check_graph(env, graph);
     for (id = 0; id < graph->node_count && !result; id++) {
         more += graph->nodes[id].state == TL_STATE_TRAINED;

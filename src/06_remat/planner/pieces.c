@@ -16,6 +16,7 @@ typedef struct tli_piece_choice {
     tl_pieces_desc pieces;
     uint64_t    piece_bytes;     // of the best try
     uint64_t    costs;           // of its graph without recomputation
+    uint8_t    *is_wanted;       // [nodes] 1 = every plan that trains runs it
     int         has_plan;        // 1 = a try fits
     uint64_t    work;            // of all tries
     tl_remat_report best;
@@ -31,11 +32,23 @@ static uint64_t tli_find_largest_gradient(const tl_graph *graph) {
     return most;
 }
 
-// The costs of every forward and backward once.
-static uint64_t tli_sum_costs(const tl_graph *graph) {
+// Mark the nodes that have a backward or make a result, and those that a marked node reads.
+static void tli_mark_trained(const tl_graph *graph, uint8_t *is_wanted) {
+    int32_t id, k;
+    for (id = graph->node_count; id-- > 0;) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->has_grad || node->keep) is_wanted[id] = 1;
+        for (k = node->first_input; k < node->first_input + node->input_count && is_wanted[id]; k++)
+            is_wanted[graph->outputs[graph->inputs[k].tensor].node] = 1;
+    }
+}
+
+// What no plan that trains costs less than: every forward and backward that it needs once.
+static uint64_t tli_sum_costs(const tli_piece_choice *c, const tl_graph *graph) {
     uint64_t sum = 0;
     int32_t id;
-    for (id = 0; id < graph->node_count; id++) sum += graph->nodes[id].fwd_cost + graph->nodes[id].bwd_cost;
+    for (id = 0; id < graph->node_count; id++)
+        if (c->is_wanted[id]) sum += graph->nodes[id].fwd_cost + graph->nodes[id].bwd_cost;
     return sum;
 }
 
@@ -67,7 +80,7 @@ static tl_result tli_try_pieces(tli_piece_choice *c, const tl_graph *graph, uint
         c->best = report;
         c->has_plan = !result;
         c->piece_bytes = piece_bytes;
-        c->costs = tli_sum_costs(graph);
+        c->costs = tli_sum_costs(c, graph);
     }
     tl_free_plan(c->env, &plan);
     return TL_OK;
@@ -89,7 +102,7 @@ static tl_result tli_try_all_pieces(tli_piece_choice *c) {
         c->pieces.piece_bytes = bytes;
         result = tl_apply_pieces(c->env, &c->pieces, &now);
         if (result) break;
-        is_worth = !c->has_plan || tli_sum_costs(&now) < c->best.cost;
+        is_worth = !c->has_plan || tli_sum_costs(c, &now) < c->best.cost;
         if (is_worth && !tli_has_same_pieces(&before, &now)) result = tli_try_pieces(c, &now, bytes, 0);
         goes_on = bytes && is_worth && !result && tli_wants_pieces(c);
         tl_free_graph(c->env, &before);
@@ -113,7 +126,12 @@ TLI_IMPL tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint
     c.pieces.call_cost = call_cost;
     c.piece_bytes = UINT64_MAX;
     result = tl_check_graph(env, desc->graph);
+    if (!result) c.is_wanted = (uint8_t *)tli_alloc_array(env, (uint64_t)desc->graph->node_count, 1);
+    if (!result && !c.is_wanted)
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(CHOOSE_PIECES), TLI_RULE(NO_MEMORY_TO_PLAN));
+    if (!result) tli_mark_trained(desc->graph, c.is_wanted);
     if (!result) result = tli_try_all_pieces(&c);
+    tli_release(env, c.is_wanted);
     *piece_bytes = c.piece_bytes;
     c.best.work = c.work;
     if (report) *report = c.best;

@@ -106,7 +106,9 @@ static tl_result tli_check_begun(tl_run *run) {
         tli_cut cut = tli_find_cut(run, step.node);
         tli_rule rule = TLI_NO_RULE;
         if (!step.begins) continue;
-        if (run->kernel_of[step.node] < 0 || cut.count < cut.total) rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
+        if (run->kernel_of[step.node] < 0 || cut.count < cut.total ||
+            (step.kind == TL_STEP_BACKWARD && tli_count_piece_calls(run->graph, step.node) > 1))
+            rule = TLI_RULE(BEGINS_ONE_KERNEL_CALL);
         if (run->desc.random) rule = TLI_RULE(BEGINS_RANDOM_HOOK);
 #ifndef TL_NO_ONLINE
         if (run->real_bytes) rule = TLI_RULE(BEGINS_DYNAMIC_NODES);
