@@ -7442,8 +7442,7 @@ static size_t tli_finish(tli_writer *w) {
     X(KEEPS_WEIGHTS_MUST_BE_0_OR_1, "keeps_weights: must be 0 or 1", "") \
     X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
     X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
-    X(WROWS_ARE_OF_TRAINED_STATES, "wrows: are of param= and trained states", \
-      "node, line") \
+    X(WROWS_ARE_OF_WEIGHTS, "wrows: are of param= and states", "node, line") \
     X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide weight and moments", \
       "node, line") \
     X(PIECE_IS_1_TO_WROWS, "piece: must be 1 to wrows, of a state in pieces alone", \
@@ -11950,8 +11949,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t rows = node->weight_rows, piece = node->piece_rows, k;
-    if (rows < 0 || (rows && !tli_learns(node) && (node->state || !node->param_bytes)))
-        return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (rows < 0 || (rows && !node->state && !node->param_bytes))
+        return TLI_RULE(WROWS_ARE_OF_WEIGHTS);
     if (rows && node->param_bytes % (uint64_t)rows)
         return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     if (tli_is_in_pieces(node) ? piece < (rows > 0) || piece > rows : piece != 0)
@@ -78666,15 +78665,15 @@ static tl_result tli_choose_op_pieces(tli_op_run *o) {
 // The fewest bytes of all: with pieces of one row each, where there may be pieces.
 static tl_result tli_find_least_bytes(tli_op_run *o) {
     tl_run_desc desc = o->desc;
-    tli_op_run small = *o;
+    tli_op_run tight = *o;
     tl_result result = TL_OK;
-    tl_init_graph(&small.graph);
+    tl_init_graph(&tight.graph);
     if (o->asked->may_train_in_pieces && !tli_ops_infer(o)) {
-        small.desc.graph = tli_op_graph(o);
-        result = tli_use_pieces(&small, 0);
+        tight.desc.graph = tli_op_graph(o);
+        result = tli_use_pieces(&tight, 0);
         o->figures.least_bytes = 0;
-        if (!result) result = tli_find_needed(&small, &desc, &o->figures.least_bytes);
-        tl_free_graph(o->list.env, &small.graph);
+        if (!result) result = tli_find_needed(&tight, &desc, &o->figures.least_bytes);
+        tl_free_graph(o->list.env, &tight.graph);
         return result;
     }
     return tli_find_needed(o, &desc, &o->figures.least_bytes);

@@ -48,7 +48,7 @@ typedef struct bed {
     float       begin[STATES][FILTERS + CLASSES * MOST];
     int32_t     count, state_count, input, first_norm, second_norm;
     float      *others;              // where the first norm has found its statistics
-    int         loads, norms_again, tracks_again, fused_calls;
+    int         loads, norms_again, tracks_again, fused_calls, pieces;
     tl_run_desc desc;
     tl_run     *run;
 } bed;
@@ -60,8 +60,11 @@ static tl_result conv(const tl_kernel_call *call, void *user) {
     int backward = call->kind == TL_STEP_BACKWARD, S = l->side, n, o, c, k, y, x;
     const float *in = f32(call->inputs[0]), *w = f32(call->inputs[1]);
     float *out = f32(call->outputs[0]), *d = f32(call->output_grads[0]), *din = f32(call->input_grads[0]), *dw = f32(call->input_grads[1]);
+    int is_piece = backward && dw && call->input_grads[1].range.bytes < 4 * FILTERS;      // of the filters of some outputs
+    int first = is_piece ? (int)call->first : 0, end = is_piece ? first + (int)call->count : CHANNELS;
+    l->b->pieces += is_piece;
     for (n = 0; n < BATCH; n++)
-        for (o = 0; o < CHANNELS; o++)
+        for (o = first; o < end; o++)
             for (y = 0; y < S; y++)
                 for (x = 0; x < S; x++) {
                     int to = ((n * CHANNELS + o) * S + y) * S + x;
@@ -71,7 +74,7 @@ static tl_result conv(const tl_kernel_call *call, void *user) {
                             int v = y + k / 3 - 1, u = x + k % 3 - 1, at = (o * CHANNELS + c) * 9 + k, from = ((n * CHANNELS + c) * S + v) * S + u;
                             if (v < 0 || u < 0 || v >= S || u >= S) continue;
                             if (!backward) { sum += in[from] * w[at]; continue; }
-                            dw[at] += d[to] * in[from];
+                            if (dw) dw[at - first * CHANNELS * 9] += d[to] * in[from];
                             if (din) din[from] += d[to] * w[at];
                         }
                     if (!backward) out[to] = sum;
@@ -281,6 +284,7 @@ static void add_state(bed *b, char letter, uint64_t floats, int holds) {
         op->backward = momentum;
         op->moments = &b->moments[b->state_count];
         op->moment_count = 1;
+        if (letter == 'w' && floats == FILTERS) op->weight_rows = CHANNELS;
     }
     b->states[b->state_count++] = b->count++;
 }
@@ -491,6 +495,50 @@ static void statistics_are_those_of_a_run_that_keeps_all(void **state) {
             }
     }
     assert_true(again > 0);     // not the least budget alone
+}
+
+// Let the filters of all convolutions be trained in pieces, of one output or of two.
+static void cut_filters(bed *b) {
+    int32_t id, reader;
+    tl_cpu_backend_desc cpu;
+    memset(&cpu, 0, sizeof cpu);
+    cpu.checked = 1;
+    cpu.alignment_bytes = 4;        // at which filters begin
+    assert_int_equal(tl_free_cpu_backend(&b->env, &b->cpu), TL_OK);
+    assert_int_equal(tl_init_cpu_backend(&b->env, &cpu, &b->cpu), TL_OK);
+    for (id = 0; id < b->count; id++) {
+        tl_op *op = &b->ops[id];
+        if (!op->weight_rows) continue;
+        op->state = TL_STATE_PIECES;
+        op->piece_rows = 1 + id % 2;
+        op->bwd_cost = 0;
+        for (reader = 0; b->reads[reader][1].node != id || !b->ops[reader].forward; reader++) {}
+        b->ops[reader].bwork_bytes = 4 * (uint64_t)(FILTERS / CHANNELS * op->piece_rows);
+    }
+}
+
+// Gradients of filters in pieces, beside norms that run again.
+static void filters_are_trained_in_pieces(void **state) {
+    static bed b;
+    static image want;
+    tl_strategy strategy = tight_strategy();
+    tl_run_figures figures;
+    int budget;
+    (void)state;
+    train_reference(STEPS, 1, &want);
+    for (budget = 0; budget < 3; budget++) {
+        open_bed(&b, TL_UPDATES_FUSED, 0);
+        cut_filters(&b);
+        b.desc.strategy = &strategy;
+        figures = find_figures(&b);
+        b.desc.budget_bytes = figures.least_bytes + (figures.keep_all_bytes - figures.least_bytes) / 2 * (uint64_t)budget;
+        start(&b);
+        train(&b, STEPS);
+        check_same(&b, &want, "pieces");
+        if (!budget) assert_true(check_report(&b).recompute_count > 0 && b.norms_again > 0);
+        assert_true(b.pieces >= STEPS * CHANNELS / 2);
+        close_bed(&b);
+    }
 }
 
 // The caller adds up two passes himself.
@@ -917,6 +965,7 @@ static void a_rehearsal_knows_statistics(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statistics_are_those_of_a_run_that_keeps_all),
+        cmocka_unit_test(filters_are_trained_in_pieces),
         cmocka_unit_test(skipped_updates_count_passes),
         cmocka_unit_test(online_runs_train_the_same),
         cmocka_unit_test(a_pass_goes_on_with_its_statistics),

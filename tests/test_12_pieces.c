@@ -734,7 +734,7 @@ static void what_pieces_cannot_do_is_refused(void **state) {
     open_bed(&b);
     start_in_pieces(&b, 0);         // how many rows it has is unknown
     b.ops[state_of(0)].weight_rows = 0;
-    refused(&b, TL_ERROR_UNSUPPORTED, "n1: pieces are unknown, or not at multiples of the backend's alignment");
+    refused(&b, TL_ERROR_UNSUPPORTED, "n1: its pieces are unknown, or not aligned");
     open_bed(&b);
     start_in_pieces(&b, 1);         // of no bytes, so that its reader has no scratch and may be begun
     b.ops[state_of(0)].output_bytes = b.moments[0] = 0;

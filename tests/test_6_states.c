@@ -360,15 +360,15 @@ static void pieces_hold_no_gradients(void **state) {
     desc.bytes = 24;
     desc.weight_rows = -3;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): wrows: are of param= and of trained states, and none is negative");
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): wrows: are of param= and states");
     desc.weight_rows = 3;
     desc.piece_rows = 1;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): piece: a state in pieces has 1 to wrows rows in one, all others none");
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): piece: must be 1 to wrows, of a state in pieces alone");
     desc.kind = TL_STATE_PIECES;
     desc.piece_rows = -1;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): piece: a state in pieces has 1 to wrows rows in one, all others none");
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): piece: must be 1 to wrows, of a state in pieces alone");
     desc.piece_rows = 1;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_OK);
     tl_free_graph(&env, &graph);

@@ -363,8 +363,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t rows = node->weight_rows, piece = node->piece_rows, k;
-    if (rows < 0 || (rows && !tli_learns(node) && (node->state || !node->param_bytes)))
-        return TLI_RULE(WROWS_ARE_OF_TRAINED_STATES);
+    if (rows < 0 || (rows && !node->state && !node->param_bytes))
+        return TLI_RULE(WROWS_ARE_OF_WEIGHTS);
     if (rows && node->param_bytes % (uint64_t)rows)
         return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
     if (tli_is_in_pieces(node) ? piece < (rows > 0) || piece > rows : piece != 0)

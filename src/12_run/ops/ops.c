@@ -384,15 +384,15 @@ static tl_result tli_choose_op_pieces(tli_op_run *o) {
 // The fewest bytes of all: with pieces of one row each, where there may be pieces.
 static tl_result tli_find_least_bytes(tli_op_run *o) {
     tl_run_desc desc = o->desc;
-    tli_op_run small = *o;
+    tli_op_run tight = *o;
     tl_result result = TL_OK;
-    tl_init_graph(&small.graph);
+    tl_init_graph(&tight.graph);
     if (o->asked->may_train_in_pieces && !tli_ops_infer(o)) {
-        small.desc.graph = tli_op_graph(o);
-        result = tli_use_pieces(&small, 0);
+        tight.desc.graph = tli_op_graph(o);
+        result = tli_use_pieces(&tight, 0);
         o->figures.least_bytes = 0;
-        if (!result) result = tli_find_needed(&small, &desc, &o->figures.least_bytes);
-        tl_free_graph(o->list.env, &small.graph);
+        if (!result) result = tli_find_needed(&tight, &desc, &o->figures.least_bytes);
+        tl_free_graph(o->list.env, &tight.graph);
         return result;
     }
     return tli_find_needed(o, &desc, &o->figures.least_bytes);
