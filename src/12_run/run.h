@@ -91,7 +91,8 @@ typedef struct tl_kernel_call {
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
     tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
-                                       // 0 and total, unless the node takes blocks, see tl_kernel_fn
+                                       // 0 and total, unless the node takes blocks, or rows of a weight are
+                                       // made or updated, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision), rounded down
     tl_run           *run;             // that makes the call
@@ -117,6 +118,12 @@ typedef struct tl_kernel_call {
 // time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
 // FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
 // blocks of scratch.
+//
+// The backward of a node that reads states in pieces (TL_STATE_PIECES) is called first for all other gradients:
+// those of these states have 0 bytes. Then for rows first .. first + count - 1 of `total` of each: that
+// gradient alone has bytes, and begins with row `first`; of all else it finds what the first call found, but no
+// weight in pieces, because rows before were updated. Between two such calls the state's backward updates the
+// rows: its outputs, and the gradient of output 0, hold these rows alone.
 //
 // TL_NOT_READY: the call has begun and its work is not finished: it was given to a thread, or a part of it was
 // done. The same call is made again, polled, until it answers otherwise: same node, kind, micro_batch, operands
