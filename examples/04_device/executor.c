@@ -45,7 +45,7 @@ unsigned char net_states[NET_STATE_BYTES] __attribute__((aligned(8)));
 #ifdef EXECUTOR_CHECKS
 #define EXECUTOR_BYTES 16384
 #else
-#define EXECUTOR_BYTES (192 * sizeof(void *))
+#define EXECUTOR_BYTES (208 * sizeof(void *))
 #endif
 static uint64_t memory[EXECUTOR_BYTES / 8];
 static tl_env env;
