@@ -7169,6 +7169,8 @@ static size_t tli_finish(tli_writer *w) {
     X(APPLY_OPTIMIZER, "tl_apply_optimizer") \
     X(APPLY_PIECES, "tl_apply_pieces") \
     X(CHOOSE_PIECES, "tl_choose_pieces")
+#endif  // TL_STRATEGY_IMPLEMENTATION
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- errors: rules --
 //
@@ -11595,9 +11597,8 @@ static int tli_read_stored(tli_word word, tl_stored *stored) {
 
 // -- graph --
 //
-// Rules, building, lookup and .tlg text of graphs. Every node is added through tli_add_node,
-// whether it comes from a caller, a text or a layer, so there is one set of rules. tlg is the name
-// of the text form.
+// Rules, building and lookup of graphs. Every node is added through tli_add_node, whether it comes from a
+// caller, a text or a layer, so there is one set of rules.
 
 // -- names --
 //
@@ -12739,7 +12740,43 @@ TLI_IMPL tl_result tl_find_base_bytes(tl_env *env, const tl_graph *graph, double
     return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(FIND_BASE_BYTES), TLI_RULE(PARAM_SUM_MUST_FIT_64_BITS));
 }
 
+// -- graph: other precisions --
+
+#ifndef TL_ONLY_TABLES
+// The widest of the precisions that kernels compute: what full means.
+static tl_precision tli_find_widest(uint32_t can) {
+    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
+                                           TL_PRECISION_HALF };
+    size_t i;
+    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
+        if (can & (1u << widest[i])) return widest[i];
+    return TL_PRECISION_SINGLE;
+}
+
+// The bytes in a precision of what takes `bytes` in f32, rounded up; UINT64_MAX if they do not fit 64 bits.
+static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
+    switch (precision) {
+    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
+    case TL_PRECISION_HALF:
+    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
+    case TL_PRECISION_FULL:  // callers that know the kernels have put tli_find_widest in its place
+    case TL_PRECISION_SINGLE:
+    case TL_PRECISION_MIXED:
+    case TL_PRECISION_COUNT: break;
+    }
+    return bytes;
+}
+#endif
+#endif  // TL_STRATEGY_IMPLEMENTATION
+
+#if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_NO_TEXT
+
+// -- .tlg text --
+//
+// The text form of a graph: a line a node, or a state, of words and key=value. What is printed is read as the
+// same graph.
+
 // -- .tlg text: printing --
 
 static int tli_is_needed(const tl_graph *graph, const tl_node *node, int of_outputs, int32_t k) {
@@ -13328,36 +13365,7 @@ TLI_IMPL tl_result tl_write_graph(tl_env *env, const tl_graph *graph, const char
 }
 #endif
 #endif
-
-// -- graph: other precisions --
-
-#ifndef TL_ONLY_TABLES
-// The widest of the precisions that kernels compute: what full means.
-static tl_precision tli_find_widest(uint32_t can) {
-    static const tl_precision widest[] = { TL_PRECISION_DOUBLE, TL_PRECISION_SINGLE, TL_PRECISION_BF16,
-                                           TL_PRECISION_HALF };
-    size_t i;
-    for (i = 0; i < sizeof widest / sizeof widest[0]; i++)
-        if (can & (1u << widest[i])) return widest[i];
-    return TL_PRECISION_SINGLE;
-}
-
-// The bytes in a precision of what takes `bytes` in f32, rounded up; UINT64_MAX if they do not fit 64 bits.
-static uint64_t tli_scale_bytes(uint64_t bytes, tl_precision precision) {
-    switch (precision) {
-    case TL_PRECISION_DOUBLE: return bytes <= UINT64_MAX / 2 ? 2 * bytes : UINT64_MAX;
-    case TL_PRECISION_HALF:
-    case TL_PRECISION_BF16: return bytes / 2 + bytes % 2;
-    case TL_PRECISION_FULL:  // callers that know the kernels have put tli_find_widest in its place
-    case TL_PRECISION_SINGLE:
-    case TL_PRECISION_MIXED:
-    case TL_PRECISION_COUNT: break;
-    }
-    return bytes;
-}
-#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
-
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 
 // -- states: weights that the graph owns --

@@ -259,7 +259,7 @@ step_options() {
 
 # Names of functions and sentences of errors, cut where a value or a name goes.
 error_texts() {
-    sed -n '/^#define TLI_[A-Z]*_RULES(X)\|^#define TLI_FUNCTIONS(X)/,/^$/p' src/01_core/error_rules.c | grep -oE '"([^"\\]|\\.)*"' |
+    sed -n '/^#define TLI_[A-Z]*_RULES(X)\|^#define TLI_FUNCTIONS(X)/,/^$/p' src/01_core/error_functions.c src/01_core/error_rules.c | grep -oE '"([^"\\]|\\.)*"' |
         sed 's/^"//; s/"$//; s/%[s01]/\n/g' | grep -E '.{10}' | sed 's/^tl_[a-z0-9_]*$/"&"/' | sort -u
 }
 
@@ -268,7 +268,7 @@ error_texts() {
 step_freestanding() {
     local cc opt o other included
     error_texts > $out/error_texts
-    [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_core/error_rules.c: its lists are not found"
+    [ "$(wc -l < $out/error_texts)" -gt 500 ] || fail "src/01_core/error_*.c: their lists are not found"
     implementation_source tl_strategy.h
     for cc in gcc clang; do     # of the text, -O0 removes least
         echo "$cc -std=c99 -O0 -I. -DNDEBUG -DTL_NO_ERROR_TEXT -S -o $out/no_error_text-$cc.s $whole"
