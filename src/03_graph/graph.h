@@ -325,16 +325,16 @@ typedef struct tl_pieces_desc {
 
 // Make a graph in which no gradient of more than piece_bytes is there whole, where that can be: each larger
 // trained state with rows whose weight is read once, by a node of the caller with a backward that takes no
-// blocks, becomes one of TL_STATE_PIECES. Its reader takes over the costs of the update, those of the further
-// calls, and a piece of the gradient in its bwork_bytes. Weights and moments get the same bits as without, if
-// the kernel of the reader makes the rows of a gradient independently of each other. Nodes, names and tensors
-// stay as they are.
+// blocks, becomes one of TL_STATE_PIECES, unless that backward would take no fewer bytes. Its reader takes over
+// the costs of the update, those of the further calls, and a piece of the gradient in its bwork_bytes. Weights
+// and moments get the same bits as without, if the kernel of the reader makes the rows of a gradient
+// independently of each other. Nodes, names and tensors stay as they are.
 //
 //   graph   overwritten; release with tl_free_graph
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: costs; TL_ERROR_NO_MEMORY. *graph
 //          is empty then.
-// Cost:    O(nodes + inputs), and that of tl_check_graph.
+// Cost:    O(nodes + inputs) for each state with rows, and that of tl_check_graph.
 TLDEF tl_result tl_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_graph *graph);
 #endif
 

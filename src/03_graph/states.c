@@ -223,18 +223,21 @@ static int32_t tli_find_piece_reader(const tl_graph *graph, int32_t state) {
     return found;
 }
 
-// Train a state in pieces: costs and scratch go to its reader. kernel_bytes: what the reader's kernel has of
-// that. 0 = the cost does not fit.
-static int tli_train_in_pieces(const tl_pieces_desc *desc, tl_node *state, tl_node *reader,
-                               uint64_t kernel_bytes, uint64_t piece_bytes) {
-    uint64_t pieces = (uint64_t)tli_count_state_pieces(state);
-    uint64_t alignment = tli_larger_u64(TLI_PIECE_ALIGNMENT, desc->alignment_bytes), calls, scratch;
+// The scratch of a backward that trains a state in pieces. kernel_bytes: what the reader's kernel has of it.
+static uint64_t tli_find_scratch_in_pieces(const tl_pieces_desc *desc, const tl_node *state,
+                                           uint64_t kernel_bytes, uint64_t piece_bytes) {
+    uint64_t alignment = tli_larger_u64(TLI_PIECE_ALIGNMENT, desc->alignment_bytes);
+    uint64_t scratch = tli_larger_u64(kernel_bytes, state->bwork_bytes);
+    return scratch + (alignment - scratch % alignment) % alignment + piece_bytes;
+}
+
+// Train a state in pieces: costs and scratch go to its reader. 0 = the cost does not fit.
+static int tli_train_in_pieces(const tl_pieces_desc *desc, tl_node *state, tl_node *reader, uint64_t scratch) {
+    uint64_t pieces = (uint64_t)tli_count_state_pieces(state), calls;
     if (!tli_mul_u64(2 * pieces - 1, desc->call_cost, &calls) ||
         !tli_add_u64(reader->bwd_cost, calls, &reader->bwd_cost) ||
         !tli_add_u64(reader->bwd_cost, state->bwd_cost, &reader->bwd_cost)) return 0;
-    scratch = tli_larger_u64(kernel_bytes, state->bwork_bytes);
-    scratch += (alignment - scratch % alignment) % alignment;
-    reader->bwork_bytes = tli_larger_u64(reader->bwork_bytes, scratch + piece_bytes);
+    reader->bwork_bytes = tli_larger_u64(reader->bwork_bytes, scratch);
     state->state = TL_STATE_PIECES;
     state->has_grad = 0;
     state->bwd_cost = state->bwork_bytes = 0;
@@ -247,12 +250,16 @@ static tl_result tli_apply_pieces(tl_env *env, const tl_pieces_desc *desc, tl_gr
     for (id = 0; id < graph->node_count; id++) {
         tl_node *state = &nodes[id];
         int32_t reader, rows = tli_find_piece_rows(desc, graph, state);
+        uint64_t bytes = graph->outputs[state->first_output].bytes, kernel, scratch;
         if (!rows) continue;
         reader = tli_find_piece_reader(graph, id);
         if (reader < 0) continue;
+        kernel = desc->graph->nodes[reader].bwork_bytes;
+        scratch = tli_find_scratch_in_pieces(desc, state, kernel, bytes / (uint64_t)state->weight_rows *
+                                                                      (uint64_t)rows);
+        if (scratch >= kernel + bytes) continue;    // no fewer bytes than with the whole gradient
         state->piece_rows = rows;
-        if (!tli_train_in_pieces(desc, state, &nodes[reader], desc->graph->nodes[reader].bwork_bytes,
-                                 tli_find_piece_bytes(graph, state)))
+        if (!tli_train_in_pieces(desc, state, &nodes[reader], scratch))
             return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(APPLY_PIECES),
                             TLI_RULE(FWD_BWD_SUM_OF_ALL_COSTS_MUST_FIT_64));
         for (k = state->first_output; k < state->first_output + state->output_count; k++)
