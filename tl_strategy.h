@@ -5887,6 +5887,7 @@ typedef struct tl_run_step {
     int32_t          access_count;
     tl_ticket        ticket;         // copies: finished when the copy is; value 0 on a backend with
                                      // limits.in_order, where later work runs after the copy anyway
+    int32_t          piece;          // number of the call, of a backward that trains states in pieces; else 0
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks. desc.load is not called: write the inputs of
@@ -70548,6 +70549,7 @@ static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
 static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
     tli_describe_call(run, tli_find_called(run), &out->call);
     out->is_compute = 1;
+    out->piece = run->at.call.piece;
     out->kernel = tli_find_call_kernel(run, kernel);
 }
 
@@ -71671,8 +71673,7 @@ static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->at.event.index && step->call.first == run->at.call.first &&
-           (!run->at.call.piece || step->call.total == run->at.call.total) &&
-           step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
+           step->piece == run->at.call.piece && step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
            step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }
 

@@ -476,6 +476,55 @@ static void steps_are_pulled_piece_by_piece(void **state) {
     close_bed(&b);
 }
 
+// Two states of as many rows at one node: the call for one is not that for the other.
+static tl_result take_rows(const tl_kernel_call *call, void *user) {
+    (void)user;
+    if (call->kind != TL_STEP_BACKWARD) memset(call->outputs[0].host, 0, (size_t)call->outputs[0].range.bytes);
+    return TL_OK;
+}
+
+static void calls_for_two_states_are_told_apart(void **state) {
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\nstate 1 v sgd w=64 wrows=4 piece=2\n"
+        "state 2 w sgd w=64 wrows=4 piece=2\nnode 3 y dense fwd=1 bwd=1 out=8 needs=none in=0,1,2 bwork=32\nend 4\n";
+    static bed b;
+    tl_kernel kernels[2];
+    tl_run_step calls[16];
+    tl_cpu_backend_desc cpu;
+    tl_graph graph;
+    tl_plan plan;
+    int32_t done = 0, count = 0, i;
+    (void)state;
+    memset(&b, 0, sizeof b);
+    memset(kernels, 0, sizeof kernels);
+    memset(&cpu, 0, sizeof cpu);
+    cpu.alignment_bytes = 4;
+    kernels[0].op = "dense";
+    kernels[0].forward = kernels[0].backward = kernels[1].backward = take_rows;
+    kernels[1].op = "sgd";
+    assert_int_equal(tl_init_cpu_backend(&b.env, &cpu, &b.cpu), TL_OK);
+    assert_int_equal(tl_parse_graph(&b.env, text, sizeof text - 1, &graph), TL_OK);
+    assert_int_equal(tl_plan_keep_all(&b.env, &graph, 0, &plan), TL_OK);
+    b.desc.graph = &graph;
+    b.desc.plan = &plan;
+    b.desc.backend = &b.cpu;
+    b.desc.kernels = kernels;
+    b.desc.kernel_count = 2;
+    if (tl_init_run(&b.env, &b.desc, &b.run) || tl_start_pass(b.run, 0)) fail_msg("%s", b.env.error.text);
+    while (!done) {
+        tl_run_step now;
+        assert_int_equal(tl_next_step(b.run, &now, &done), TL_OK);
+        if (done || !now.is_compute) continue;
+        for (i = 0; i < count; i++) assert_int_equal(tl_run_step_kernel(b.run, &calls[i]), TL_ERROR_STALE);
+        calls[count++] = now;
+        assert_int_equal(tl_run_step_kernel(b.run, &now), TL_OK);
+    }
+    assert_int_equal(count, 1 + 1 + 2 * 4);
+    tl_free_plan(&b.env, &plan);
+    tl_free_run(b.run);
+    tl_free_graph(&b.env, &graph);
+    assert_int_equal(tl_free_cpu_backend(&b.env, &b.cpu), TL_OK);
+}
+
 // -- saves, and passes that are given up --
 
 typedef struct saved { char bytes[1 << 17]; size_t count; } saved;
@@ -811,6 +860,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(pieces_lie_behind_the_scratch_of_kernels),
         cmocka_unit_test(a_piece_waits_for_those_who_read_the_weight),
         cmocka_unit_test(steps_are_pulled_piece_by_piece),
+        cmocka_unit_test(calls_for_two_states_are_told_apart),
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
         cmocka_unit_test(a_pass_that_fails_in_a_piece_is_torn),
         cmocka_unit_test(the_first_update_of_a_piece_tears),

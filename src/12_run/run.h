@@ -591,6 +591,7 @@ typedef struct tl_run_step {
     int32_t          access_count;
     tl_ticket        ticket;         // copies: finished when the copy is; value 0 on a backend with
                                      // limits.in_order, where later work runs after the copy anyway
+    int32_t          piece;          // number of the call, of a backward that trains states in pieces; else 0
 } tl_run_step;
 
 // Begin a pass: drop the results of the last one, reset the peaks. desc.load is not called: write the inputs of

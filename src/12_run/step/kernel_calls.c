@@ -109,6 +109,7 @@ static const tl_kernel *tli_find_call_kernel(tl_run *run, int32_t kernel) {
 static void tli_name_call(tl_run *run, int32_t kernel, tl_run_step *out) {
     tli_describe_call(run, tli_find_called(run), &out->call);
     out->is_compute = 1;
+    out->piece = run->at.call.piece;
     out->kernel = tli_find_call_kernel(run, kernel);
 }
 
