@@ -5691,7 +5691,8 @@ typedef struct tl_run_desc {
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
-    tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
+    tl_run_figures     *figures;      // written whether the budget fits or not, and zero where a rehearsal
+                                      // refuses; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
                                       // count where there are no others. Inputs are what the load hook writes;
                                       // without one they are zeroes, of which less follows. Written whether
@@ -5725,8 +5726,10 @@ typedef struct tl_run_desc {
 
     int32_t    may_train_in_pieces;   // tl_init_op_run only: 1 = states with rows are trained in pieces where a
                                       // plan within the budget costs less then, or there is none without
-                                      // (tl_choose_pieces)
-    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops
+                                      // (tl_choose_pieces). None are with several passes a training step, a
+                                      // loss_scaler, a transport or steps in flight
+    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops; 0 =
+                                      // none is counted. A rehearsal does not measure it
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -7453,7 +7456,7 @@ static size_t tli_finish(tli_writer *w) {
     X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
     X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
     X(WROWS_ARE_OF_WEIGHTS, "wrows: are of param= and states", "node, line") \
-    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide weight and moments", \
+    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows (weight_rows): must divide weight and moments", \
       "node, line") \
     X(PIECE_IS_1_TO_WROWS, "piece: must be 1 to wrows, of a state in pieces alone", \
       "node, line") \
@@ -39680,8 +39683,9 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && budget->is_over) {
-        tli_put(&s.text, ", of which base_bytes take ");
+        tli_put(&s.text, ", of which ");
         tli_put_u64(&s.text, budget->base_bytes);
+        tli_put(&s.text, " stand beside the arena (base_bytes, the backend)");
     } else if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(graph, node));
@@ -71673,7 +71677,8 @@ static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->at.event.index && step->call.first == run->at.call.first &&
-           step->piece == run->at.call.piece && step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
+           step->piece == run->at.call.piece && step->call.node == run->at.call.node &&
+           step->call.kind == run->at.call.kind &&
            step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }
 
@@ -74899,21 +74904,25 @@ static void tli_save_range(tli_saving *s, tl_range range) {
 
 // -- saving a run: what it belongs to --
 
+// A state has the same content and the same update whether it is trained whole or in pieces.
 static uint64_t tli_hash_graph(const tl_graph *graph) {
     uint64_t hash = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const char *op = tl_name_op(graph, id);
-        int32_t flags = (node->is_input > 0) + 2 * node->has_grad + 4 * node->keep + 8 * node->dynamic;
+        int32_t in_pieces = tli_is_in_pieces(node), has_grad = node->has_grad | in_pieces;
+        int32_t flags = (node->is_input > 0) + 2 * has_grad + 4 * node->keep + 8 * node->dynamic;
         hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
         hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
         hash = tl_mix_u64(hash, node->saved_bytes);
         hash = tl_mix_u64(hash, (uint64_t)flags);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            int32_t needed = graph->outputs[i].needed | in_pieces;
+            hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + (uint64_t)needed);
+        }
     }
     return tli_mix_attributes(hash, graph);
 }
@@ -77209,7 +77218,8 @@ static uint64_t tli_find_read_bytes(const tli_probe *p, int32_t input) {
     return p->run->graph->outputs[p->run->graph->inputs[p->node->first_input + input].tensor].bytes;
 }
 
-// Call a backward for some rows of the gradient of an input, with junk where its weights were.
+// Call a backward for some rows of the gradient of an input. Of fewer than all its weights have no bytes, and
+// where they were are numbers that any use spreads.
 static tl_result tli_call_for_rows(tli_probe *p, int32_t input, uint64_t first, uint64_t count, char *to) {
     int32_t i;
     tli_apply_change(p, &tli_no_change);
@@ -77221,8 +77231,9 @@ static tl_result tli_call_for_rows(tli_probe *p, int32_t input, uint64_t first, 
         const tli_shadow *shadow = &p->shadows[i];
         tl_operand *operand = &p->operands[i];
         if (shadow->missing) continue;
-        if (shadow->kind == TL_OPERAND_INPUT && tli_find_weight_rows(p, shadow->index)) {
-            tli_fill_shadow(p, shadow, TLI_FILL_HALVES);
+        if (shadow->kind == TL_OPERAND_INPUT && count < p->call.total &&
+            tli_find_weight_rows(p, shadow->index)) {
+            tli_fill_shadow(p, shadow, TLI_FILL_SIGNALLING);
             operand->range.bytes = 0;
         }
         if (shadow->kind != TL_OPERAND_INPUT_GRADIENT) continue;
@@ -78662,13 +78673,23 @@ static tl_result tli_use_pieces(tli_op_run *o, uint64_t piece_bytes) {
     return TL_OK;
 }
 
+// Whether the run may train in pieces: not where several passes add to a gradient, or an overflow must be known
+// before the first update.
+static int tli_may_cut(const tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    int32_t passes = asked->repeat_count;
+    if (asked->strategy && !passes) passes = asked->strategy->gradient.accumulation_steps;
+    return asked->may_train_in_pieces && !tli_ops_infer(o) && passes <= 1 && asked->in_flight <= 1 &&
+           !asked->loss_scaler && !asked->transport;
+}
+
 // Choose the pieces of gradients for the budget. Where nothing fits, the run says so.
 static tl_result tli_choose_op_pieces(tli_op_run *o) {
     tl_remat_desc desc;
     tl_backend_limits limits;
     uint64_t piece_bytes;
     tl_result result;
-    if (!o->asked->may_train_in_pieces || tli_ops_infer(o)) return TL_OK;
+    if (!tli_may_cut(o)) return TL_OK;
     (o->desc.backend->limits)(o->desc.backend->self, &limits);
     tli_zero(&desc, sizeof desc);
     desc.graph = tli_op_graph(o);
@@ -78691,7 +78712,7 @@ static tl_result tli_find_least_bytes(tli_op_run *o) {
     tli_op_run tight = *o;
     tl_result result = TL_OK;
     tl_init_graph(&tight.graph);
-    if (o->asked->may_train_in_pieces && !tli_ops_infer(o)) {
+    if (tli_may_cut(o)) {
         tight.desc.graph = tli_op_graph(o);
         result = tli_use_pieces(&tight, 0);
         o->figures.least_bytes = 0;

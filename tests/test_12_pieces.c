@@ -105,7 +105,7 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
         n->pieces++;
         if (n->fault == IGNORES_ROWS) first = 0;
         if (n->fault == FORGETS_A_ROW) count--;
-        if (n->fault == READS_WEIGHTS) dw[0] += f32(call->inputs[1]) ? f32(call->inputs[1])[0] : 1;
+        if (n->fault == READS_WEIGHTS) dw[0] += f32(call->inputs[1]) ? 0 * f32(call->inputs[1])[0] : 1;     // also where it is worth 0
     }
     dense_rows(layer, f32(call->inputs[0]), f32(call->output_grads[0]), dw, first, count);
     return TL_OK;
@@ -594,6 +594,69 @@ static void write_state(bed *b, int layer) {
     assert_int_equal(tl_write_tensor(b->run, t, zero, bytes), TL_OK);
 }
 
+// Between training steps a save loads into a run with other pieces, or none; and back.
+static void a_save_goes_on_within_another_budget(void **state) {
+    static bed b;
+    static by_hand h;
+    static saved s;
+    uint64_t budgets[4], least;
+    tl_sink sink;
+    int k, states;
+    (void)state;
+    sink.write = to_memory;
+    sink.user = &s;
+    open_bed(&b);
+    start(&b);
+    least = b.figures.least_bytes;
+    budgets[0] = budgets[3] = b.figures.keep_all_bytes;
+    budgets[1] = least;
+    budgets[2] = (least + b.figures.keep_all_bytes) / 2;
+    close_bed(&b);
+    for (k = 0; k < 4; k++) {
+        open_bed(&b);
+        b.desc.budget_bytes = budgets[k];
+        start(&b);
+        assert_int_equal(count_pieces(&b, &states) > 0, k == 1 || k == 2);
+        if (k && tl_load_run(b.run, s.bytes, s.count)) fail_msg("%s", b.env.error.text);
+        train(&b, 2);
+        s.count = 0;
+        assert_int_equal(tl_save_run(b.run, sink), TL_OK);
+        train_by_hand(&b, &h, 2 * (k + 1));
+        assert_true(same_weights(&b, &h));
+        close_bed(&b);
+    }
+}
+
+// Where nothing may be cut, no figure says that it would be.
+static void figures_are_of_what_may_be_cut(void **state) {
+    static bed b;
+    tl_loss_scaler scaler;
+    uint64_t whole, cut_least;
+    int k;
+    (void)state;
+    open_bed(&b);
+    start(&b);
+    cut_least = b.figures.least_bytes;
+    close_bed(&b);
+    open_bed(&b);
+    b.desc.may_train_in_pieces = 0;
+    start(&b);
+    whole = b.figures.least_bytes;
+    close_bed(&b);
+    assert_true(cut_least < whole);
+    for (k = 0; k < 2; k++) {
+        open_bed(&b);
+        memset(&scaler, 0, sizeof scaler);
+        scaler.scale = 8;
+        if (k) b.desc.loss_scaler = &scaler;
+        else b.desc.in_flight = 2;
+        b.desc.budget_bytes = 1;
+        assert_true(tl_init_op_run(&b.env, &b.desc, b.ops, NODES, &b.run) != TL_OK);
+        assert_true(b.figures.least_bytes == 0 || b.figures.least_bytes >= whole);
+        close_bed(&b);
+    }
+}
+
 // After an error in a piece some rows are of one training step and some of the next: no pass begins before all are written.
 static void a_pass_that_fails_in_a_piece_is_torn(void **state) {
     static bed b;
@@ -761,7 +824,7 @@ static void what_pieces_cannot_do_is_refused(void **state) {
     refused(&b, TL_ERROR_INVALID_ARG, "bwd: must be 0");
     open_bed(&b);
     b.ops[state_of(1)].weight_rows = 63;
-    refused(&b, TL_ERROR_INVALID_ARG, "wrows: must divide weight and moments");
+    refused(&b, TL_ERROR_INVALID_ARG, "wrows (weight_rows): must divide weight and moments");
     open_bed(&b);
     b.ops[dense_of(0)].weight_rows = 4;
     refused(&b, TL_ERROR_INVALID_ARG, "moments and initial are of states");
@@ -862,6 +925,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(steps_are_pulled_piece_by_piece),
         cmocka_unit_test(calls_for_two_states_are_told_apart),
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
+        cmocka_unit_test(a_save_goes_on_within_another_budget),
+        cmocka_unit_test(figures_are_of_what_may_be_cut),
         cmocka_unit_test(a_pass_that_fails_in_a_piece_is_torn),
         cmocka_unit_test(the_first_update_of_a_piece_tears),
         cmocka_unit_test(a_call_has_room_for_what_it_updates),

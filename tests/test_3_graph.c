@@ -1082,7 +1082,7 @@ static void parse_graph_accepts_other_spellings(void **state) {
 // A state in pieces of 16 bytes, and what is said about such and their readers.
 #define PIECES "tlg 2\nstate 0 w adamw w=40 m=40 wrows=10 piece=4\n"
 #define WROWS_ARE "wrows: are of param= and states"
-#define WROWS_DIVIDE "wrows: must divide weight and moments"
+#define WROWS_DIVIDE "wrows (weight_rows): must divide weight and moments"
 #define PIECES_READER "in: reads a state in pieces without a backward, or in blocks"
 
 static void parse_graph_refuses_wrong_text(void **state) {

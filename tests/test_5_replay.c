@@ -105,10 +105,11 @@ static tl_operand operand_of(const tl_replay_call *call, const tl_replay_operand
 // A gradient begins as zeroes, that of a loss as 1.0f, of which the last word may be cut.
 static void start_gradient(const tl_replay_operand *operand) {
     const float one = 1.0f;
-    unsigned char *at = (unsigned char *)operand->memory + operand->offset;
+    unsigned char *at;
     uint64_t i;
     assert_int_equal(operand->offset % 16, 0);       // of a piece in its scratch
     if (!operand->memory || operand->start == TL_START_FILLED) return;
+    at = (unsigned char *)operand->memory + operand->offset;
     memset(at, 0, (size_t)operand->bytes);
     for (i = 0; i < operand->bytes && operand->start == TL_START_LOSS; i++)
         at[i] = ((const unsigned char *)&one)[i % 4];

@@ -454,7 +454,7 @@ static void infeasible_names_the_least_budget_and_the_node(void **state) {
     desc.base_bytes = desc.budget_bytes + 1;
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_INFEASIBLE);
     assert_int_equal(report.least_budget_bytes, 2 * desc.budget_bytes + 1);
-    assert_non_null(strstr(env.error.text, ", of which base_bytes take "));     // and no node
+    assert_non_null(strstr(env.error.text, "stand beside the arena (base_bytes, the backend)"));     // and no node
     assert_null(strstr(env.error.text, "because of"));
     desc.base_bytes = UINT64_MAX;
     assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_ERROR_OVERFLOW);    // no budget can be named

@@ -280,7 +280,7 @@
     X(CLIPS_NEEDS_UPDATES_AT_THE_END, "clips: must be 0 or 1, and 1 with updates at the end alone", "") \
     X(MUST_BE_NUMBER_FROM_1_TO_2_31_1, "must be a number from 1 to 2^31 - 1", "line") \
     X(WROWS_ARE_OF_WEIGHTS, "wrows: are of param= and states", "node, line") \
-    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows: must divide weight and moments", \
+    X(WROWS_DIVIDE_WEIGHT_AND_MOMENTS, "wrows (weight_rows): must divide weight and moments", \
       "node, line") \
     X(PIECE_IS_1_TO_WROWS, "piece: must be 1 to wrows, of a state in pieces alone", \
       "node, line") \

@@ -395,7 +395,8 @@ typedef struct tl_run_desc {
     // tl_init_op_run only.
     double              budget_ratio; // > 0: budget_bytes is that part of figures.keep_all_bytes, rounded down
     const tl_node_cost *costs;        // [op_count] of ops whose own are 0; read during the call; 0 = none
-    tl_run_figures     *figures;      // written whether the budget fits or not; 0 = not wanted
+    tl_run_figures     *figures;      // written whether the budget fits or not, and zero where a rehearsal
+                                      // refuses; 0 = not wanted
     struct tl_rehearsal *rehearsal;   // tl_rehearse_run first, whose errors refuse the run, and whose costs
                                       // count where there are no others. Inputs are what the load hook writes;
                                       // without one they are zeroes, of which less follows. Written whether
@@ -429,8 +430,10 @@ typedef struct tl_run_desc {
 
     int32_t    may_train_in_pieces;   // tl_init_op_run only: 1 = states with rows are trained in pieces where a
                                       // plan within the budget costs less then, or there is none without
-                                      // (tl_choose_pieces)
-    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops
+                                      // (tl_choose_pieces). None are with several passes a training step, a
+                                      // loss_scaler, a transport or steps in flight
+    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops; 0 =
+                                      // none is counted. A rehearsal does not measure it
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.

@@ -1061,8 +1061,9 @@ static tl_result tli_remat_refuse(tl_env *env, const tl_graph *graph, const tli_
     tli_put_limit(env, &s, budget->limit);
     tli_put_rule(&s);
     if (TLI_ERROR_TEXT && budget->is_over) {
-        tli_put(&s.text, ", of which base_bytes take ");
+        tli_put(&s.text, ", of which ");
         tli_put_u64(&s.text, budget->base_bytes);
+        tli_put(&s.text, " stand beside the arena (base_bytes, the backend)");
     } else if (TLI_ERROR_TEXT && node >= 0) {
         tli_put(&s.text, ", because of node ");
         tli_put_named(&s.text, node, tl_name_node(graph, node));

@@ -358,13 +358,23 @@ static tl_result tli_use_pieces(tli_op_run *o, uint64_t piece_bytes) {
     return TL_OK;
 }
 
+// Whether the run may train in pieces: not where several passes add to a gradient, or an overflow must be known
+// before the first update.
+static int tli_may_cut(const tli_op_run *o) {
+    const tl_run_desc *asked = o->asked;
+    int32_t passes = asked->repeat_count;
+    if (asked->strategy && !passes) passes = asked->strategy->gradient.accumulation_steps;
+    return asked->may_train_in_pieces && !tli_ops_infer(o) && passes <= 1 && asked->in_flight <= 1 &&
+           !asked->loss_scaler && !asked->transport;
+}
+
 // Choose the pieces of gradients for the budget. Where nothing fits, the run says so.
 static tl_result tli_choose_op_pieces(tli_op_run *o) {
     tl_remat_desc desc;
     tl_backend_limits limits;
     uint64_t piece_bytes;
     tl_result result;
-    if (!o->asked->may_train_in_pieces || tli_ops_infer(o)) return TL_OK;
+    if (!tli_may_cut(o)) return TL_OK;
     (o->desc.backend->limits)(o->desc.backend->self, &limits);
     tli_zero(&desc, sizeof desc);
     desc.graph = tli_op_graph(o);
@@ -387,7 +397,7 @@ static tl_result tli_find_least_bytes(tli_op_run *o) {
     tli_op_run tight = *o;
     tl_result result = TL_OK;
     tl_init_graph(&tight.graph);
-    if (o->asked->may_train_in_pieces && !tli_ops_infer(o)) {
+    if (tli_may_cut(o)) {
         tight.desc.graph = tli_op_graph(o);
         result = tli_use_pieces(&tight, 0);
         o->figures.least_bytes = 0;

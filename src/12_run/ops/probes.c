@@ -1361,7 +1361,8 @@ static uint64_t tli_find_read_bytes(const tli_probe *p, int32_t input) {
     return p->run->graph->outputs[p->run->graph->inputs[p->node->first_input + input].tensor].bytes;
 }
 
-// Call a backward for some rows of the gradient of an input, with junk where its weights were.
+// Call a backward for some rows of the gradient of an input. Of fewer than all its weights have no bytes, and
+// where they were are numbers that any use spreads.
 static tl_result tli_call_for_rows(tli_probe *p, int32_t input, uint64_t first, uint64_t count, char *to) {
     int32_t i;
     tli_apply_change(p, &tli_no_change);
@@ -1373,8 +1374,9 @@ static tl_result tli_call_for_rows(tli_probe *p, int32_t input, uint64_t first, 
         const tli_shadow *shadow = &p->shadows[i];
         tl_operand *operand = &p->operands[i];
         if (shadow->missing) continue;
-        if (shadow->kind == TL_OPERAND_INPUT && tli_find_weight_rows(p, shadow->index)) {
-            tli_fill_shadow(p, shadow, TLI_FILL_HALVES);
+        if (shadow->kind == TL_OPERAND_INPUT && count < p->call.total &&
+            tli_find_weight_rows(p, shadow->index)) {
+            tli_fill_shadow(p, shadow, TLI_FILL_SIGNALLING);
             operand->range.bytes = 0;
         }
         if (shadow->kind != TL_OPERAND_INPUT_GRADIENT) continue;

@@ -124,21 +124,25 @@ static void tli_save_range(tli_saving *s, tl_range range) {
 
 // -- saving a run: what it belongs to --
 
+// A state has the same content and the same update whether it is trained whole or in pieces.
 static uint64_t tli_hash_graph(const tl_graph *graph) {
     uint64_t hash = tl_mix_u64((uint64_t)graph->node_count, (uint64_t)graph->tensor_count);
     int32_t id, i;
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         const char *op = tl_name_op(graph, id);
-        int32_t flags = (node->is_input > 0) + 2 * node->has_grad + 4 * node->keep + 8 * node->dynamic;
+        int32_t in_pieces = tli_is_in_pieces(node), has_grad = node->has_grad | in_pieces;
+        int32_t flags = (node->is_input > 0) + 2 * has_grad + 4 * node->keep + 8 * node->dynamic;
         hash = tl_mix_u64(hash, tli_checksum_bytes(0, (const uint8_t *)op, tli_text_length(op)));
         hash = tl_mix_u64(hash, (uint64_t)node->input_count << 32 | (uint64_t)(uint32_t)node->output_count);
         hash = tl_mix_u64(hash, node->saved_bytes);
         hash = tl_mix_u64(hash, (uint64_t)flags);
         for (i = node->first_input; i < node->first_input + node->input_count; i++)
             hash = tl_mix_u64(hash, (uint64_t)graph->inputs[i].tensor * 2 + (uint64_t)graph->inputs[i].needed);
-        for (i = node->first_output; i < node->first_output + node->output_count; i++)
-            hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + graph->outputs[i].needed);
+        for (i = node->first_output; i < node->first_output + node->output_count; i++) {
+            int32_t needed = graph->outputs[i].needed | in_pieces;
+            hash = tl_mix_u64(hash, graph->outputs[i].bytes * 2 + (uint64_t)needed);
+        }
     }
     return tli_mix_attributes(hash, graph);
 }

@@ -293,7 +293,8 @@ static int tli_is_current(tl_run *run, const tl_run_step *step) {
     if (run->active && step->is_compute) tli_choose_step(run, step->index);
     return run->active && run->at.computing == TLI_COMPUTING_YIELDED && step->is_compute &&
            step->index == run->at.event.index && step->call.first == run->at.call.first &&
-           step->piece == run->at.call.piece && step->call.node == run->at.call.node && step->call.kind == run->at.call.kind &&
+           step->piece == run->at.call.piece && step->call.node == run->at.call.node &&
+           step->call.kind == run->at.call.kind &&
            step->call.step == run->training_step && step->call.micro_batch == run->at.event.micro_batch;
 }
 
