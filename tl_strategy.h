@@ -8753,22 +8753,26 @@ static int32_t tli_find_text(const void *const *texts, uint32_t number) {
     return i;
 }
 
-// Write " (budget 40, least budget 96)". names: "budget, least budget"; "" = nothing is written.
+// Write " (budget 40, least budget 96)". names: "budget, least budget"; "" = nothing is written. What was never
+// a text has no line.
 static void tli_put_values(tli_writer *w, const char *names, const uint64_t *values) {
+    const char *before = " (";
     int32_t i;
-    if (!*names) return;
-    tli_put(w, " (");
     for (i = 0; *names; i++) {
         size_t length = 0;
         while (names[length] && names[length] != ',') length++;
-        tli_put_bytes(w, names, length);
-        tli_put(w, " ");
-        if (values[i] == UINT64_MAX) tli_put(w, "none");
-        else tli_put_u64(w, values[i]);
+        if (values[i] || length != 4 || TLI_MEMCMP(names, "line", 4)) {
+            tli_put(w, before);
+            tli_put_bytes(w, names, length);
+            tli_put(w, " ");
+            if (values[i] == UINT64_MAX) tli_put(w, "none");
+            else tli_put_u64(w, values[i]);
+            before = ", ";
+        }
         names += length;
-        if (*names) { tli_put(w, ", "); names += 2; }
+        if (*names) names += 2;
     }
-    tli_put(w, ")");
+    if (*before == ',') tli_put(w, ")");
 }
 
 TLI_IMPL size_t tl_explain_error(const tl_error *error, char *buf, size_t size) {

@@ -158,6 +158,19 @@ static void an_explanation_names_the_limit(void **state) {
     }
 }
 
+// A graph that was no text has no lines. Any other number may be 0.
+static void an_explanation_has_no_line_0(void **state) {
+    uint32_t in = TLI_IN_CHECK_GRAPH, rule = TLI_RULE_PIECES_HAVE_ONE_READER;
+    const char *sentence = "tl_check_graph: in: a state in pieces is read once";
+    char text[160];
+    (void)state;
+    snprintf(text, sizeof text, "%s (node 0)", sentence);
+    assert_string_equal(explained(error_at(in, rule, 0, 0)), text);
+    snprintf(text, sizeof text, "%s (node 0, line 7)", sentence);
+    assert_string_equal(explained(error_at(in, rule, 0, 7)), text);
+    assert_string_equal(explained(error_at(in, TLI_RULE_NEEDS_VALUE, 0, 0)), "tl_check_graph: needs a value");
+}
+
 static void an_explanation_truncates_like_snprintf(void **state) {
     tl_error error = error_at(TLI_IN_ADD_CHAIN, TLI_RULE_LAYER_COUNT_MUST_BE_POSITIVE, 0, 0);
     static const char whole[] = "tl_add_chain: layer_count: must be > 0";
@@ -401,6 +414,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_site_that_nobody_has_explains_to_nothing),
         cmocka_unit_test(a_value_that_is_not_known_is_none),
         cmocka_unit_test(an_explanation_names_the_limit),
+        cmocka_unit_test(an_explanation_has_no_line_0),
         cmocka_unit_test(an_explanation_truncates_like_snprintf),
         cmocka_unit_test(what_a_backend_records_has_one_site_without_a_function),
         cmocka_unit_test(an_error_says_where_as_numbers),
