@@ -2741,9 +2741,9 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 
 // Choose how large the pieces are in which states with rows are trained (tl_apply_pieces): whole gradients,
 // then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls
-// alone cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones
-// that of larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that
-// plan.
+// alone cost what the best plan does, or no piece is smaller; then sizes between the best and its double, if
+// calls cost something. The cheapest plan is the choice, of equal ones that of larger pieces. The graph that
+// tl_apply_pieces makes with the same alignment and call_cost has that plan.
 //
 //   desc         that of tl_plan_remat; the pool is used for whole gradients alone
 //   call_cost    of each further call of a kernel, as in tl_pieces_desc
@@ -2752,7 +2752,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //
 // Errors:  those of tl_plan_remat and tl_apply_pieces; TL_ERROR_INFEASIBLE: *piece_bytes and the report are
 //          those of the least budget that was found.
-// Cost:    that of tl_plan_remat for each size that is tried: log2 of the largest gradient / its row, at most.
+// Cost:    that of tl_plan_remat for each size that is tried: log2 of the largest gradient / its row, and four
+//          between two of these, at most.
 TLDEF tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint64_t call_cost,
                                  uint64_t *piece_bytes, tl_remat_report *report);
 
@@ -40949,11 +40950,14 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
 //     pieces of      whole     128     64      32      16      8
 //     forwards       +12 %     +3 %    +0 %
 //     calls                    +1 %    +2 %    +4 %: what the calls alone cost is above the best. Stop.
+//
+// Between the best size and its double fewer calls may do: 96 is tried next, then 80 or 112, ..
 
 typedef struct tli_piece_choice {
     tl_env     *env;
     tl_remat_desc desc;          // of the caller; graph and base of each try
     tl_pieces_desc pieces;
+    tl_graph    before;          // of the last size; at first the caller's
     uint64_t    piece_bytes;     // of the best try
     uint64_t    costs;           // of its graph without recomputation
     uint8_t    *is_wanted;       // [nodes] 1 = every plan that trains runs it
@@ -41004,7 +41008,7 @@ static int tli_is_better_try(const tli_piece_choice *c, int fits, const tl_remat
     return fits ? report->cost < c->best.cost : report->least_budget_bytes < c->best.least_budget_bytes;
 }
 
-// Plan with pieces of so many bytes.
+// Plan a graph with pieces of so many bytes.
 static tl_result tli_try_pieces(tli_piece_choice *c, const tl_graph *graph, uint64_t piece_bytes,
                                 int is_first) {
     tl_remat_desc desc = c->desc;
@@ -41029,26 +41033,53 @@ static tl_result tli_try_pieces(tli_piece_choice *c, const tl_graph *graph, uint
 // Whether smaller pieces can be worth something: the plan so far costs more than its calls.
 static int tli_wants_pieces(const tli_piece_choice *c) { return !c->has_plan || c->best.cost > c->costs; }
 
-static tl_result tli_try_all_pieces(tli_piece_choice *c) {
-    tl_graph before, now;
-    uint64_t bytes = tli_find_largest_gradient(c->desc.graph);
-    tl_result result = tli_try_pieces(c, c->desc.graph, UINT64_MAX, 1);
-    int goes_on = !result && bytes && tli_wants_pieces(c) && !c->desc.inference, is_worth;
-    before = *c->desc.graph;
-    before.node_capacity = before.input_capacity = before.tensor_capacity = before.view_capacity = 0;
-    before.text_capacity = 0;
-    while (goes_on) {
-        bytes /= 2;
-        c->pieces.piece_bytes = bytes;
-        result = tl_apply_pieces(c->env, &c->pieces, &now);
-        if (result) break;
-        is_worth = !c->has_plan || tli_sum_costs(c, &now) < c->best.cost;
-        if (is_worth && !tli_has_same_pieces(&before, &now)) result = tli_try_pieces(c, &now, bytes, 0);
-        goes_on = bytes && is_worth && !result && tli_wants_pieces(c);
-        tl_free_graph(c->env, &before);
-        before = now;
+// Plan with pieces of so many bytes, if these are others than before, and all calls cost less than `most`.
+// *sum: what they cost.
+static tl_result tli_try_size(tli_piece_choice *c, uint64_t bytes, uint64_t most, uint64_t *sum) {
+    tl_graph now;
+    tl_result result;
+    c->pieces.piece_bytes = bytes;
+    result = tl_apply_pieces(c->env, &c->pieces, &now);
+    if (result) return result;
+    *sum = tli_sum_costs(c, &now);
+    if (*sum < most && !tli_has_same_pieces(&c->before, &now)) result = tli_try_pieces(c, &now, bytes, 0);
+    tl_free_graph(c->env, &c->before);
+    c->before = now;
+    return result;
+}
+
+static tl_result tli_try_halves(tli_piece_choice *c) {
+    uint64_t bytes = tli_find_largest_gradient(c->desc.graph), most = UINT64_MAX, sum = 0;
+    tl_result result = TL_OK;
+    while (!result && bytes && sum < most && tli_wants_pieces(c)) {
+        most = c->has_plan ? c->best.cost : UINT64_MAX;
+        result = tli_try_size(c, bytes /= 2, most, &sum);
     }
-    tl_free_graph(c->env, &before);
+    return result;
+}
+
+// Look for larger pieces with fewer calls, up to twice the best size, to a sixteenth of it.
+static tl_result tli_try_between(tli_piece_choice *c) {
+    uint64_t low = c->piece_bytes, high = 2 * low, sum;
+    tl_result result = TL_OK;
+    while (!result && high - low > 1 + c->piece_bytes / 16) {
+        uint64_t bytes = low + (high - low) / 2, costs = c->costs;
+        result = tli_try_size(c, bytes, costs, &sum);
+        if (c->piece_bytes == bytes || sum == costs) low = bytes;
+        else high = bytes;
+    }
+    return result;
+}
+
+static tl_result tli_try_all_pieces(tli_piece_choice *c) {
+    tl_result result = tli_try_pieces(c, c->desc.graph, UINT64_MAX, 1);
+    c->before = *c->desc.graph;
+    c->before.node_capacity = c->before.input_capacity = c->before.tensor_capacity = 0;
+    c->before.view_capacity = c->before.text_capacity = 0;
+    if (!result && !c->desc.inference) result = tli_try_halves(c);
+    if (!result && c->has_plan && c->piece_bytes < UINT64_MAX && c->pieces.call_cost)
+        result = tli_try_between(c);
+    tl_free_graph(c->env, &c->before);
     return result;
 }
 

@@ -478,7 +478,8 @@ static const char *const usage[] = {
     "  --clip            with --updates end: a node that scales all gradients before the first update",
     "  --update-rate R   speed of the memory that updates read and write; without it they take no time",
     "  --pieces SIZE     gradients of states with rows (wrows=) are made and used in pieces of at most so",
-    "                    many bytes; auto: as large as --budget allows, or as the cheapest plan wants",
+    "                    many bytes; auto: as large as --budget allows, or as the cheapest plan wants;",
+    "                    what stays whole is listed, and why",
     "  --piece-cost N    what each further call of a kernel costs, in the units of the model (0)",
     "  --inputs-die      inputs are freed behind their last read, and written again before each pass; in",
     "                    a tlg 2 single inputs say so (dies)",
@@ -971,6 +972,7 @@ typedef struct program {
     tl_graph graph;
     tl_plan  keep_all;
     uint64_t budget_bytes;     // 0 = none was given
+    tl_pieces_desc pieces;     // of --pieces: what was chosen
     uint64_t host_bytes;       // of --host-budget; 0 = no host tier
     uint64_t link_bytes;       // of --link, a second
     tl_codec codec;            // of --codec
@@ -1297,6 +1299,8 @@ static int cut_gradients(program *p) {
     if (tl_apply_pieces(&p->env, &desc, &graph)) return fail_result(p, path_of(p));
     tl_free_graph(&p->env, &p->graph);
     p->graph = graph;
+    p->pieces = desc;
+    p->pieces.graph = NULL;
     return CODE_OK;
 }
 
@@ -1468,6 +1472,52 @@ static label order_label(const program *p) {
     return l;
 }
 
+static int32_t count_readers(const tl_graph *graph, int32_t tensor) {
+    int32_t i, count = 0;
+    for (i = 0; i < graph->input_count; i++) count += graph->inputs[i].tensor == tensor;
+    return count;
+}
+
+// How many pieces the gradient of a trained state has: 1 = it is whole. 0 = the node is no trained state.
+static int32_t count_pieces(const tl_node *node) {
+    if (node->state == TL_STATE_PIECES) return (node->weight_rows + node->piece_rows - 1) / node->piece_rows;
+    return node->state == TL_STATE_TRAINED;
+}
+
+static uint64_t largest_gradient(const program *p, const tl_node *state) {
+    uint64_t bytes = p->graph.outputs[state->first_output].bytes;
+    return count_pieces(state) > 1 ? bytes / (uint64_t)state->weight_rows * (uint64_t)state->piece_rows : bytes;
+}
+
+// Why a gradient of more bytes than a piece is whole. NULL: it is not.
+static const char *whole_because(const program *p, const tl_node *state) {
+    if (count_pieces(state) != 1 || largest_gradient(p, state) <= p->pieces.piece_bytes) return NULL;
+    if (state->weight_rows < 2) return "it has no rows (wrows)";
+    if (count_readers(&p->graph, state->first_output) > 1) return "several nodes read its weight";
+    return "pieces of it would take no fewer bytes";
+}
+
+static void print_pieces(const program *p, FILE *out) {
+    const tl_node *nodes = p->graph.nodes;
+    int32_t id, states = 0, cut = 0, calls = 0;
+    uint64_t largest = 0;
+    for (id = 0; id < p->graph.node_count; id++) {
+        int32_t pieces = count_pieces(&nodes[id]);
+        states += pieces > 0;
+        if (pieces < 2) continue;
+        cut++;
+        calls += 2 * pieces - 1;
+        if (largest_gradient(p, &nodes[id]) > largest) largest = largest_gradient(p, &nodes[id]);
+    }
+    fprintf(out, "%d of %d gradients of states in pieces", (int)cut, (int)states);
+    if (cut) fprintf(out, " of at most %llu bytes: %d calls more", (ull)largest, (int)calls);
+    fprintf(out, "\n");
+    for (id = 0; id < p->graph.node_count; id++)
+        if (whole_because(p, &nodes[id]))
+            fprintf(out, "  %s is whole, %llu bytes: %s\n", tl_name_node(&p->graph, id),
+                    (ull)largest_gradient(p, &nodes[id]), whole_because(p, &nodes[id]));
+}
+
 static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     int bank;
@@ -1489,8 +1539,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     }
     if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
-            ratio_of(plan->bound_cost, plan->base_cost));
-    fprintf(out, "cost %llu of %llu%s, gap to the bound: %s\n", (ull)plan->cost, (ull)plan->base_cost,
+            ratio_of(plan->bound_cost, p->keep_all.base_cost));
+    fprintf(out, "cost %llu of %llu%s, gap to the bound: %s\n", (ull)plan->cost, (ull)p->keep_all.base_cost,
             p->o.cost_unit ? time_label(p, (double)plan->cost).text : "", gap_label(plan->cost, plan->bound_cost).text);
     if (p->o.order) fprintf(out, "order of the forwards: %s\n", order_label(p).text);
     if (plan->block_count)
@@ -1504,12 +1554,13 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
                 (ull)p->places.bound_cost);
     fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
+    if (p->o.pieces) print_pieces(p, out);
     if (plan->in_flight > 1)
         fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",
                 (int)plan->in_flight, (int)plan->in_flight);
     if (p->host_bytes)
         fprintf(out, "%d copies to the host and back; waiting for them costs %.6f\n", (int)counts->copy_count,
-                ratio_of(counts->cost - counts->compute_cost, plan->base_cost));
+                ratio_of(counts->cost - counts->compute_cost, p->keep_all.base_cost));
     fprintf(out, "%.1f million steps of work, %.2f s\n", (double)p->work * 1e-6, now_seconds() - p->start);
     if (plan->repeat_count > 1)
         fprintf(out, "all of this is of one part of the batch; a step runs %d of them\n",
@@ -1851,6 +1902,22 @@ static void put_banks_json(const program *p, writer *w) {
         put(w, ", \"move_cost\": %llu, \"move_bound_cost\": %llu", (ull)p->places.cost, (ull)p->places.bound_cost);
 }
 
+static void put_pieces_json(const program *p, writer *w) {
+    const char *before = "";
+    int32_t id;
+    put(w, ", \"pieces\": [");
+    for (id = 0; id < p->graph.node_count; id++) {
+        const tl_node *state = &p->graph.nodes[id];
+        if (count_pieces(state) < 1) continue;
+        put(w, "%s{\"state\": ", before);
+        put_json_text(w, tl_name_node(&p->graph, id));
+        put(w, ", \"gradient_bytes\": %llu, \"piece_bytes\": %llu, \"count\": %d}",
+            (ull)p->graph.outputs[state->first_output].bytes, (ull)largest_gradient(p, state), (int)count_pieces(state));
+        before = ", ";
+    }
+    put(w, "]");
+}
+
 static int write_json(program *p, int infeasible) {
     writer w;
     int code = open_writer(p->o.json, &w);
@@ -1873,8 +1940,9 @@ static int write_json(program *p, int infeasible) {
         put_floor_json(p, &w);
     } else {
         put(&w, ", ");
-        put_cost_json(&w, p->plan.cost, p->plan.base_cost, p->plan.bound_cost);
+        put_cost_json(&w, p->plan.cost, p->keep_all.base_cost, p->plan.bound_cost);
     }
+    if (p->o.pieces) put_pieces_json(p, &w);
     if (!infeasible) put_allocations_json(p, &w);
     put_end_json(p, &w);
     return close_writer(p, &w);
@@ -1957,9 +2025,9 @@ static int explain_peak(const program *p, const lives *l, FILE *out) {
 static void print_gain(const program *p, FILE *out, uint64_t budget, uint64_t cost) {
     uint64_t more = budget - p->budget_bytes;
     fprintf(out, "  %llu bytes, %s more: cost %.6f, ", (ull)budget, bytes_label(more).text,
-            ratio_of(cost, p->plan.base_cost));
+            ratio_of(cost, p->keep_all.base_cost));
     if (cost < p->plan.cost)
-        fprintf(out, "%.4f %% of the base cost less\n", 100 * ratio_of(p->plan.cost - cost, p->plan.base_cost));
+        fprintf(out, "%.4f %% of the base cost less\n", 100 * ratio_of(p->plan.cost - cost, p->keep_all.base_cost));
     else
         fprintf(out, "nothing less was found\n");
 }
@@ -2074,12 +2142,12 @@ static int explain_again(const program *p, const lives *l, FILE *out) {
     listed = count < LISTED ? count : LISTED;
     for (i = 0; i < listed; i++) {
         fprintf(out, "  %3d x  cost %.6f  %s\n", (int)items[i].count,
-                ratio_of(items[i].cost, p->plan.base_cost), tl_name_node(&p->graph, items[i].node));
+                ratio_of(items[i].cost, p->keep_all.base_cost), tl_name_node(&p->graph, items[i].node));
         print_absence(p, l, out, items[i].node);
     }
     for (; i < count; i++) rest += items[i].cost;
     if (count > listed)
-        fprintf(out, "  %d more nodes, cost %.6f\n", (int)(count - listed), ratio_of(rest, p->plan.base_cost));
+        fprintf(out, "  %d more nodes, cost %.6f\n", (int)(count - listed), ratio_of(rest, p->keep_all.base_cost));
     free(items);
     return CODE_OK;
 }
@@ -2818,9 +2886,9 @@ static void put_plan_table(const program *p, writer *w) {
         put(w, "<tr><th>budget</th><td>%llu</td><td>%s</td><td></td></tr>\n", (ull)p->budget_bytes,
             bytes_label(p->budget_bytes).text);
     put(w, "<tr><th>plan</th><td>%llu</td><td>%s</td><td>%.6f</td></tr>\n", (ull)plan->peak_bytes,
-        bytes_label(plan->peak_bytes).text, ratio_of(plan->cost, plan->base_cost));
+        bytes_label(plan->peak_bytes).text, ratio_of(plan->cost, p->keep_all.base_cost));
     put(w, "<tr><th>lower bound</th><td></td><td>gap: %s</td><td>%.6f</td></tr>\n</tbody>\n</table></div>\n",
-        gap_label(plan->cost, plan->bound_cost).text, ratio_of(plan->bound_cost, plan->base_cost));
+        gap_label(plan->cost, plan->bound_cost).text, ratio_of(plan->bound_cost, p->keep_all.base_cost));
 }
 
 static int write_plan_page(program *p, const lives *l) {

@@ -398,18 +398,18 @@ static uint64_t cost_in_pieces(const tl_remat_desc *asked, uint64_t piece_bytes,
     return result ? UINT64_MAX : report.cost;
 }
 
-// The choice is the first and best of whole gradients and the halvings of the largest: never dearer than whole ones, and there
-// wherever rows one by one fit.
-static void pieces_are_chosen_as_the_best_of_the_halvings(void **state) {
+// The choice is no dearer than whole gradients and the halvings of the largest, and seldom than any size; it is there wherever rows
+// one by one fit.
+static void pieces_are_chosen_among_all_sizes(void **state) {
     tl_random random = { 4006 };
-    int tried = 0, chosen = 0, saved = 0, refused = 0;
+    int tried = 0, chosen = 0, saved = 0, refused = 0, between = 0, dearer = 0;
     (void)state;
     while (tried < scaled(600)) {
         tl_graph graph;
         tl_plan all;
         tl_remat_desc desc;
         tl_remat_report report;
-        uint64_t call_cost = tl_next_random_below(&random, 3), largest = 0, bytes, whole, best, of, least = UINT64_MAX, wanted = UINT64_MAX;
+        uint64_t call_cost = tl_next_random_below(&random, 3), largest = 0, bytes, whole, best, any, of, least = UINT64_MAX, wanted = UINT64_MAX;
         tl_result result;
         int32_t id;
         state_graph(&random, 9, 4, 0, &graph);
@@ -437,9 +437,16 @@ static void pieces_are_chosen_as_the_best_of_the_halvings(void **state) {
             if (!of) break;
         }
         assert_int_equal(result, best == UINT64_MAX ? TL_ERROR_INFEASIBLE : TL_OK);
-        if (!result && (report.cost != best || bytes != wanted))
+        if (!result && (report.cost > best || (report.cost == best && bytes < wanted)))
             fail_msg("graph %d: pieces of %lu cost %lu, of %lu %lu\n%s", tried, (unsigned long)bytes, (unsigned long)report.cost,
                      (unsigned long)wanted, (unsigned long)best, text_of(&graph));
+        if (!result && cost_in_pieces(&desc, bytes, call_cost, &least) != report.cost) fail_msg("%s", "another cost");
+        for (any = best, of = 1; !result && of < largest; of += 1 + largest / 32) {
+            uint64_t cost = cost_in_pieces(&desc, of, call_cost, &least);
+            if (cost < any) any = cost;
+        }
+        between += !result && report.cost < best;
+        dearer += !result && report.cost > any;
         if (result) {
             uint64_t found = UINT64_MAX;
             assert_int_equal(report.least_budget_bytes, least);     // of all these
@@ -455,8 +462,35 @@ static void pieces_are_chosen_as_the_best_of_the_halvings(void **state) {
         tl_free_graph(NULL, &graph);
         tried++;
     }
-    print_message("%d in pieces, %d of them cheaper than whole gradients, %d refused\n", chosen, saved, refused);
-    assert_true(is_thinned() || (chosen > 10 && saved > 3 && refused > 10));
+    print_message("%d in pieces, %d of them cheaper than whole gradients, %d than any halving, %d dearer than another size, %d refused\n",
+                  chosen, saved, between, dearer, refused);
+    assert_true(dearer * 20 <= chosen && (is_thinned() || (chosen > 10 && saved > 3 && between > 3 && refused > 10)));
+}
+
+// Where nothing can be made again, the largest pieces that fit are the cheapest: they are found to a sixteenth.
+static void the_largest_pieces_that_fit_are_found(void **state) {
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\nstate 1 p sgd w=4000 wrows=1000\n"
+                               "node 2 a dense fwd=10 bwd=20 out=64 needs=in in=0,1\nnode 3 loss ce fwd=1 bwd=1 out=4 needs=in in=2\nend 4\n";
+    uint64_t beside = 64 + 4000 + 64, bytes, fit, half, pieces;
+    int fewer = 0;
+    tl_remat_desc desc;
+    tl_graph graph;
+    (void)state;
+    if (tl_parse_graph(NULL, text, sizeof text - 1, &graph)) fail_msg("%s", "no graph");
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.live = 1;
+    for (fit = 72; fit < 4000; fit += 7 + fit / 20) {
+        desc.budget_bytes = beside + fit;
+        assert_int_equal(tl_choose_pieces(NULL, &desc, 1, &bytes, NULL), TL_OK);
+        assert_true(bytes / 4 * 4 <= fit);
+        pieces = (1000 + bytes / 4 - 1) / (bytes / 4);
+        assert_true(pieces <= (1000 + (fit - fit / 16) / 4 - 2) / ((fit - fit / 16) / 4 - 1));
+        for (half = 4000; half > fit; half /= 2) {}
+        fewer += pieces < (1000 + half / 4 - 1) / (half / 4);
+    }
+    assert_true(fewer > 20);
+    tl_free_graph(NULL, &graph);
 }
 
 // A result is made before the weight that it depends on is updated in pieces: it is there in that backward, and cannot be made
@@ -696,7 +730,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_has_no_one_reader_stays_whole),
         cmocka_unit_test(a_node_of_the_library_is_no_reader),
         cmocka_unit_test(pieces_hold_no_gradients),
-        cmocka_unit_test(pieces_are_chosen_as_the_best_of_the_halvings),
+        cmocka_unit_test(pieces_are_chosen_among_all_sizes),
+        cmocka_unit_test(the_largest_pieces_that_fit_are_found),
         cmocka_unit_test(results_are_made_before_pieces_are_updated),
         cmocka_unit_test(no_result_is_made_of_updated_pieces),
         cmocka_unit_test(pieces_are_chosen_for_training_alone),

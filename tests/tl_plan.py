@@ -305,6 +305,47 @@ node 3 loss ce fwd=1 bwd=1 out=4 needs=in in=2
     refused(1, ['no node has weights'], MODEL, '--optimizer', 'sgd')
     refused(1, ['no node has weights', '--updates'], MODEL, '--updates', 'end')
 
+def gradients_in_pieces_are_named():
+    model = write('pieces.tlg', '''tlg 2
+node 0 x input fwd=0 bwd=0 out=64 needs=none in=-
+state 1 p momentum w=400 m=400 upd=5 wrows=100
+node 2 a dense fwd=10 bwd=20 out=64 needs=in in=0,1
+state 3 q sgd w=300 wrows=3
+node 4 b dense fwd=10 bwd=20 out=64 needs=in in=2,3
+node 5 c dense fwd=10 bwd=20 out=64 needs=in in=4,3
+state 6 r sgd w=200
+node 7 d dense fwd=10 bwd=20 out=64 needs=in in=5,6
+node 8 loss ce fwd=1 bwd=1 out=4 needs=in in=7
+end 9
+''')
+    whole = 'gradients of states in pieces', 'q is whole, 300 bytes: several nodes read its weight', 'r is whole, 200 bytes: it has no rows (wrows)'
+    out = planned(model, '--pieces', '90', '--piece-cost', '3')
+    assert '1 of 3 gradients of states in pieces of at most 88 bytes: 9 calls more\n  %s\n  %s\n' % whole[1:] in out, out
+    out = planned(model, '--pieces', '250')
+    assert '1 of 3 gradients of states in pieces of at most 248 bytes: 3 calls more\n  %s\n' % whole[1] in out and whole[2] not in out, out
+    out = planned(model, '--pieces', '90', '--align', '1024')
+    assert '0 of 3 gradients of states in pieces\n  p is whole, 400 bytes: pieces of it would take no fewer bytes\n' in out, out
+    got = json.loads(planned(model, '--pieces', '90', '--piece-cost', '3', '--json', '-'))
+    assert got['pieces'] == [{'state': 'p', 'gradient_bytes': 400, 'piece_bytes': 88, 'count': 5}, {'state': 'q', 'gradient_bytes': 300, 'piece_bytes': 300, 'count': 1},
+                             {'state': 'r', 'gradient_bytes': 200, 'piece_bytes': 200, 'count': 1}], got['pieces']
+    plain = json.loads(planned(model, '--json', '-'))
+    assert got['total_cost'] == plain['total_cost'] + 9 * 3 and got['base_cost'] == plain['base_cost'] and 'pieces' not in plain
+    assert abs(got['cost_ratio'] * got['base_cost'] - got['total_cost']) < 1e-3
+    alone = write('alone.tlg', '''tlg 2
+node 0 x input fwd=0 bwd=0 out=64 needs=none in=-
+state 1 p sgd w=400 wrows=100
+node 2 a dense fwd=10 bwd=20 out=64 needs=in in=0,1
+node 3 loss ce fwd=1 bwd=1 out=4 needs=in in=2
+end 4
+''')
+    for budget, pieces in (64 + 2 * 400 + 64, 1), (64 + 2 * 400 + 63, 2), (64 + 400 + 2 * 64 + 4, 6):
+        chosen = json.loads(planned(alone, '--pieces', 'auto', '--piece-cost', '3', '--budget', str(budget), '--json', '-'))
+        assert chosen['peak_bytes'] <= budget and chosen['pieces'][0]['count'] == pieces, (budget, chosen['pieces'])
+        assert chosen['total_cost'] == 32 + (2 * pieces - 1) * 3 * (pieces > 1), chosen['total_cost']
+    refused(1, ['--piece-cost', '--pieces'], model, '--piece-cost', '3')
+    refused(1, ['--pieces auto', '--budget'], model, '--pieces', 'auto')
+    refused(1, ['--inference', '--pieces'], model, '--inference', '--pieces', '90')
+
 def inputs_die():
     # x is read by a alone: 100 + 40, and then 40 + 60, where it stays 200; y by the last node.
     text = '''tlg 2
@@ -1484,7 +1525,7 @@ def help_names_every_option():
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan, a_seed_gives_another_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
-         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,

@@ -184,9 +184,9 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 
 // Choose how large the pieces are in which states with rows are trained (tl_apply_pieces): whole gradients,
 // then pieces of half the largest gradient, of a quarter, .. are planned by tl_plan_remat, until the calls
-// alone cost what the best plan does, or no piece is smaller. The cheapest plan is the choice, of equal ones
-// that of larger pieces. The graph that tl_apply_pieces makes with the same alignment and call_cost has that
-// plan.
+// alone cost what the best plan does, or no piece is smaller; then sizes between the best and its double, if
+// calls cost something. The cheapest plan is the choice, of equal ones that of larger pieces. The graph that
+// tl_apply_pieces makes with the same alignment and call_cost has that plan.
 //
 //   desc         that of tl_plan_remat; the pool is used for whole gradients alone
 //   call_cost    of each further call of a kernel, as in tl_pieces_desc
@@ -195,7 +195,8 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 //
 // Errors:  those of tl_plan_remat and tl_apply_pieces; TL_ERROR_INFEASIBLE: *piece_bytes and the report are
 //          those of the least budget that was found.
-// Cost:    that of tl_plan_remat for each size that is tried: log2 of the largest gradient / its row, at most.
+// Cost:    that of tl_plan_remat for each size that is tried: log2 of the largest gradient / its row, and four
+//          between two of these, at most.
 TLDEF tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint64_t call_cost,
                                  uint64_t *piece_bytes, tl_remat_report *report);
 
