@@ -319,6 +319,14 @@ static void what_has_no_one_reader_stays_whole(void **state) {
     for (i = 0; i < sizeof texts / sizeof *texts; i++) assert_string_equal(cut(texts[i], 0, 0, 0), texts[i]);
 }
 
+// Nor is one that fits cut because its rows go together by 4.
+static void what_is_no_larger_than_a_piece_stays_whole(void **state) {
+    static const char text[] = CUT_X "state 1 w sgd w=48 wrows=6\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nend 3\n";
+    (void)state;
+    assert_string_equal(cut(text, 48, 32, 1), text);
+    assert_string_not_equal(cut(text, 47, 32, 1), text);
+}
+
 // What clips gradients wants them whole.
 static void a_node_of_the_library_is_no_reader(void **state) {
     static const char text[] = CUT_X "state 1 w sgd w=24 upd=2 wrows=3\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0\nend 3\n";
@@ -694,6 +702,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_take_over_what_pieces_cost),
         cmocka_unit_test(what_has_no_one_reader_stays_whole),
+        cmocka_unit_test(what_is_no_larger_than_a_piece_stays_whole),
         cmocka_unit_test(a_node_of_the_library_is_no_reader),
         cmocka_unit_test(pieces_hold_no_gradients),
         cmocka_unit_test(pieces_are_chosen_as_the_best_of_the_halvings),
