@@ -215,7 +215,7 @@ class Pass:
         if not is_state:
             need(n.id in self.ran or all(t in self.entry for t in n.outs), 'forward never ran')
             need(self.said['any_order'] or self.left[-1] == n.id, 'out of order')
-        for c in n.readers: need(not self.nodes[c].grad or (c in self.done and c not in self.calls), 'a reader has not run backward')
+        for c in n.readers: need(not self.nodes[c].grad or (c in self.done and not (c in self.calls and self.calls[c][2])), 'a reader has not run backward')
         for t in n.reads: need(self.here(t), 'needs a tensor')
         need(not n.saved or ('saved', n.id, 0) in self.live, 'needs its saved bytes')
         need(not is_state or not self.is_read(n.outs[0]), 'a call under way reads the weight')
