@@ -29,7 +29,7 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
     brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
     int tried = 0, in_pieces = 0;
     (void)state;
-    while (tried < scaled(1000)) {
+    while (tried < scaled(5000)) {
         tl_graph graph;
         tl_plan all;
         uint64_t cost, peak;
