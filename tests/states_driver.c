@@ -139,6 +139,22 @@ static void change_steps(tl_random *random, const tl_graph *graph, tl_plan *plan
     }
 }
 
+// Run a forward again further down, of a reader of states most of the time; with or without a drop before it.
+static void run_again(tl_random *random, const tl_graph *graph, tl_plan *plan) {
+    int32_t at = plan->step_count ? random_count(random, 0, plan->step_count - 1) : 0, tries = plan->step_count, to, k, reads = 0;
+    for (; tries > 0; tries--, at = (at + 1) % plan->step_count) {
+        tl_step step = plan->steps[at];
+        if (step.node < 0 || step.node >= graph->node_count || step.kind != TL_STEP_FORWARD) continue;
+        for (k = 0; k < graph->nodes[step.node].input_count; k++)
+            reads |= graph->nodes[graph->outputs[graph->inputs[graph->nodes[step.node].first_input + k].tensor].node].state;
+        if (!reads && random_chance(random, 80)) continue;
+        to = random_count(random, at + 1, plan->step_count);
+        insert_step(plan, to, step);
+        if (random_chance(random, 70)) insert_step(plan, to, tli_step_of(TL_STEP_DROP, step.node, TL_ALL_OUTPUTS));
+        return;
+    }
+}
+
 static void print_report(const tl_report *r) {
     printf("ok peak=%llu arena=%llu host_peak=%llu end=%llu end_host=%llu cost=%llu compute=%llu base=%llu forwards=%d again=%d "
            "backwards=%d copies=%d codecs=%d allocations=%d host_allocations=%d peak_step=%d\n",
@@ -239,6 +255,7 @@ static void run_case(number seed) {
     check(!random_slot_plan(&env, &random, &graph, random_chance(&random, 30), &plan), env.error.text, seed);
     if (!plan.entry_count && random_chance(&random, 10)) plan_within(&env, &random, &graph, &device, &plan);
     for (i = 0; random_chance(&random, 40) && i < 3; i++) change_steps(&random, &graph, &plan, 0);
+    if (random_chance(&random, 20)) run_again(&random, &graph, &plan);
     for (i = 0; random_chance(&random, is_bare ? 80 : 5) && i < 4; i++) change_steps(&random, &graph, &plan, 1);
     if (random_chance(&random, 20)) plan.in_flight = random_count(&random, 1, 4);
     if (random_chance(&random, 10)) plan.repeat_count = random_count(&random, 1, 3);
