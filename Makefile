@@ -312,6 +312,7 @@ soak: $(B)/tl_plan $(B)/tl_pack
 	python3 tests/reference.py $(B)/tl_plan
 	python3 tests/differential_plan.py 10000
 	python3 tests/differential_once.py 10000
+	python3 tests/replay_states.py 100000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	@grep -v '^\[' $(B)/test_6_properties.log
 

@@ -966,8 +966,8 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // state holds is cleared by the run, before the first pass that adds to it.
 //
 // A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
-// costs of the updates in its bwd_cost, and in bwork_bytes room for a piece of the gradient with the scratch of
-// both kernels behind it.
+// costs of the updates in its bwd_cost, and in bwork_bytes the scratch of both kernels and behind that, from a
+// multiple of 16 and of the alignment on, room for a piece of the gradient.
 //
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node
@@ -997,10 +997,10 @@ typedef struct tl_pieces_desc {
 
 // Make a graph in which no gradient of more than piece_bytes is there whole, where that can be: each larger
 // trained state with rows whose weight is read once, by a node of the caller with a backward that takes no
-// blocks, becomes one of TL_STATE_PIECES, unless that backward would take no fewer bytes. Its reader takes over
-// the costs of the update, those of the further calls, and a piece of the gradient in its bwork_bytes. Weights
-// and moments get the same bits as without, if the kernel of the reader makes the rows of a gradient
-// independently of each other. Nodes, names and tensors stay as they are.
+// blocks, becomes one of TL_STATE_PIECES, unless with it alone that backward would take no fewer bytes. Its
+// reader takes over the costs of the update, those of the further calls, and a piece of the gradient in its
+// bwork_bytes. Weights and moments get the same bits as without, if the kernel of the reader makes the rows of
+// a gradient independently of each other. Nodes, names and tensors stay as they are.
 //
 //   graph   overwritten; release with tl_free_graph
 //
@@ -1169,12 +1169,12 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 2
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
+//          [saved=] [fwork=] [bwork=] [swork=] [param= [wrows=<n>]] [inplace=<k>] [layer=<n>] [unit=<name>]
 //          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed] [dies]
 //          [rows=<n>@<axis> rin=<relation,..> [row_unit=<n>] [ordered] [stream]]
 //          [format=<format,..>] [stored=<bytes>:<format>,..]
 //     state <id> <name> <op> w=<bytes> [m=<bytes,..>] [upd=] [uwork=] [layer=<n>] [unit=<name>]
-//          [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
+//          [wrows=<n> [piece=<n>]] [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
 //     end <nodes>
 //
 // Relations are 1:1, whole, up<stride> and <kernel>/<stride>/<padding>[/<dilation>], one for each input; rin is
@@ -1819,7 +1819,7 @@ typedef struct tl_step {
     int32_t  begins;    // 1 = F or B begins a call, and a later W of the node ends it; else 0
 } tl_step;
 
-#define TL_ALL_OUTPUTS (-1)  // tl_step.output: every output that the step can act on
+#define TL_ALL_OUTPUTS (-1)  // tl_step.output: every output that the step can act on, DH alone also on none
 
 // -- what steps allocate and free --
 //
@@ -1830,7 +1830,7 @@ typedef struct tl_step {
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
 //   step       allocates                                   frees
-//   the start  every output of every graph input; then     nothing; inputs are never freed by a step
+//   the start  every output of every graph input; then     nothing; steps free inputs that die, no others
 //              the tensors of the entry, which are like
 //              any other: a node whose outputs are all
 //              in the entry has run
@@ -1891,11 +1891,11 @@ typedef struct tl_step {
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
 //
 // Weights that the graph owns are states ([3]): every output of a state is allocated at the start, as those of
-// graph inputs are, and stays. B p of a state p is its update, its only step: every backward that reads the
-// weight has run, no forward reads it behind that. B p has no place in the order of the others. It allocates a
-// gradient of the weight where no backward did, and bwork, and frees both. A state that holds its gradient has
-// it among its outputs, so no step allocates or frees it; where steps are repeated all states do, and of the
-// repetitions the last one updates.
+// graph inputs are, and stays. B p of a state p is its update, its only step, and begins no call: every
+// backward that reads the weight has run, no call under way reads it, no forward reads it behind that. B p has
+// no place in the order of the others. It allocates a gradient of the weight where no backward did, and bwork,
+// and frees both. A state that holds its gradient has it among its outputs, so no step allocates or frees it;
+// where steps are repeated all states do, and of the repetitions the last one updates.
 
 // A tensor that is resident when a plan starts: a result kept from an earlier run.
 typedef struct tl_entry {
@@ -1947,7 +1947,8 @@ typedef struct tl_plan {
     uint64_t        host_peak_bytes; // largest sum of host copies
     uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
-    uint64_t        cost;            // of one repetition: time at which its last F, I, S, B, C, X or W ends
+    uint64_t        cost;            // of one repetition: time at which its last F, I, S, B, C, X or W ends,
+                                     // where copies take turns with kernels also O or L
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
@@ -1974,7 +1975,7 @@ typedef struct tl_report {
     uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;  // as in tl_plan
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;    // host copies still held after it
-    uint64_t cost;              // time at which the last F, I, S, B, C, X or W ends
+    uint64_t cost;              // as in tl_plan
     uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
@@ -1986,7 +1987,7 @@ typedef struct tl_report {
     int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
     int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end; 0 also for
-                                // the entry); else -1
+                                // the entry, and for slots and repetitions that states refuse); else -1
 } tl_report;
 
 #ifndef TL_ONLY_TABLES
@@ -2049,8 +2050,8 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
 
 // id, name, what is allocated
 #define TL_USES(X) \
-    X(TL_USE_INPUT,      "input",      "an output of a graph input")                             \
-    X(TL_USE_OUTPUT,     "output",     "an output of a node")                                    \
+    X(TL_USE_INPUT,      "input",      "an output of a graph input, from the start on")          \
+    X(TL_USE_OUTPUT,     "output",     "an output of a node, or of an input that was fetched")   \
     X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
     X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
@@ -2067,7 +2068,8 @@ typedef struct tl_lifetime {
     uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
-    int32_t  occurrence;   // so many of the same use, node, output and slot came before, of 0 bytes too
+    int32_t  occurrence;   // so many of the same use, node, output and slot came before, of 0 bytes too; input
+                           // and output count as one use
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1
@@ -13578,7 +13580,7 @@ static int32_t tli_find_piece_rows(const tl_pieces_desc *desc, const tl_graph *g
     uint64_t rows = (uint64_t)state->weight_rows, bytes = graph->outputs[state->first_output].bytes;
     uint64_t unit = 1, alignment = desc->alignment_bytes, count;
     int32_t k;
-    if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows) return 0;
+    if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows || bytes <= desc->piece_bytes) return 0;
     for (k = state->first_output; k < state->first_output + state->output_count; k++)
         while (alignment > 1 && unit < rows && graph->outputs[k].bytes / rows * unit % alignment) unit *= 2;
     count = desc->piece_bytes / (bytes / rows) / unit * unit;
@@ -20494,8 +20496,10 @@ static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int ho
     int32_t i;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         tli_sim_tensor *t = &sim->tensors[graph->inputs[i].tensor];
+        int32_t held = tli_held_gradient(graph, graph->inputs[i].tensor);
         if (!backward || graph->inputs[i].needed) t->readers += change;
         if (backward && t->has_gradient) t->has_gradient = holds ? TLI_SUMMED : 1;
+        if (backward && held >= 0) sim->tensors[held].readers += change;
     }
     for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
         if (graph->outputs[i].needed) sim->tensors[i].readers += change;
@@ -20589,6 +20593,8 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
             return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), i);
     if (node->saved_bytes && !sim->nodes[id].has_saved)
         return tli_sim_broken(sim, TLI_RULE(NEEDS_ITS_SAVED_BYTES));
+    if (node->state && sim->tensors[node->first_output].readers)     // which the update overwrites
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_READS), node->first_output);
     if (sim->step->begins && (node->saved_bytes || node->bwork_bytes))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return TL_OK;
@@ -20597,6 +20603,9 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 // Make a gradient, unless there is one. adds: 1 = the backward adds to it then.
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
+    int32_t held = tli_held_gradient(sim->graph, tensor);
+    if (adds && held >= 0 && sim->tensors[held].readers)
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (!tli_gets_gradient(sim->graph, tensor)) return TL_OK;
     if (sim->tensors[tensor].has_gradient == TLI_SUMMED)
         return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
@@ -20897,7 +20906,7 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state &&
         !(tli_dies(&graph->nodes[step->node]) && tli_moves_input((tl_step_kind)step->kind)))
         return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
-    if (graph->nodes[step->node].state && step->kind != TL_STEP_BACKWARD)
+    if (graph->nodes[step->node].state && (step->kind != TL_STEP_BACKWARD || step->begins))
         return tli_sim_broken(sim, TLI_RULE(STATES_TAKE_UPDATES_ALONE));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
@@ -21381,7 +21390,10 @@ static tl_result tli_simulate_checked(tl_env *env, tli_function function, const 
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
-    if (!result) result = tli_check_plan_states(env, function, desc);
+    if (!result) {
+        result = tli_check_plan_states(env, function, desc);
+        if (result) report->broken_step = 0;
+    }
     return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 

@@ -497,8 +497,9 @@ step_torch() {      # the exporter, where some python3 has PyTorch, and the libr
     done
     skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"
 }
-step_differential() {     # simulator and planner against independent ones; 10000 each: make soak
+step_differential() {     # simulator and planner against independent ones; 10000 each, of states 100000: make soak
     python3 tests/differential_plan.py 3000
+    python3 tests/replay_states.py 800
     python3 tests/differential_once.py 400
 }
 

@@ -119,6 +119,39 @@ static void each_rule_is_named(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// A weight is read by calls under way, and a gradient that its state holds is added to by one at a time.
+static void a_call_under_way_keeps_states_as_they_are(void **state) {
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=-\nstate 1 w sgd w=24 %s\n"
+        "node 2 a op fwd=1 bwd=2 out=8 needs=in in=0,1.0\nnode 3 b op fwd=1 bwd=2 out=8 needs=in in=0,1.0\n"
+        "node 4 c op fwd=1 bwd=0 out=8 needs=none in=0,1.0 grad=no\nend 5\n";
+    static const rule_case cases[] = {
+        { "F 2\nF 3\nF 4\nB 3 begin\nB 2\n", "step 4 (B 2 a): a call under way writes the gradient of 1.0", 0 },
+        { "F 2\nF 3\nF 4\nB 3 begin\nB 2 begin\n", "step 4 (B 2 a): a call under way writes the gradient of 1.0", 0 },
+        { "F 2\nF 3\nF 4\nB 3\nB 2 begin\nB 1\n", "step 5 (B 1 w): consumer 2 (a) has not run backward", 0 },
+        { "F 2\nF 3\nF 4 begin\nB 3\nB 2\nB 1\n", "step 5 (B 1 w): a call under way reads 1.0", 0 },
+        { "F 2\nF 3\nF 4\nB 3\nB 2\nB 1 begin\n", "step 5 (B 1 w): a state takes no step but its update, B", 0 },
+        { "F 2\nF 3\nF 4 begin\nB 3 begin\nW 3\nB 2 begin\nW 4\nW 2\nB 1\n", NULL, 0 },
+    };
+    size_t i, holds;
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (holds = 0; holds < 2; holds++) {
+            char whole[600];
+            tl_env env;
+            tl_graph graph;
+            tl_plan plan;
+            tl_report report;
+            memset(&env, 0, sizeof env);
+            snprintf(whole, sizeof whole, text, holds ? "hold" : "m=24");
+            if (tl_parse_graph(&env, whole, strlen(whole), &graph)) fail_msg("%s", env.error.text);
+            if (tl_parse_schedule(&env, cases[i].schedule, strlen(cases[i].schedule), &plan)) fail_msg("%s", env.error.text);
+            if (simulate(&env, &graph, &plan, &report) != (cases[i].text ? TL_ERROR_INVALID_PLAN : TL_OK)) fail_msg("%s: %s", cases[i].schedule, env.error.text);
+            if (cases[i].text) assert_string_equal(env.error.text + 18, cases[i].text);
+            tl_free_plan(&env, &plan);
+            tl_free_graph(&env, &graph);
+        }
+}
+
 // What a text cannot say.
 static void begins_is_1_and_of_two_kinds(void **state) {
     tl_env env;
@@ -1293,6 +1326,7 @@ static void a_call_is_observed_when_it_ends(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rule_is_named),
+        cmocka_unit_test(a_call_under_way_keeps_states_as_they_are),
         cmocka_unit_test(begins_is_1_and_of_two_kinds),
         cmocka_unit_test(a_call_reads_a_tensor_as_often_as_it_likes),
         cmocka_unit_test(valid_plans_are_those_of_the_replay),

@@ -246,7 +246,7 @@ static uint64_t brute_least(const tl_graph *graph, uint64_t works) {
     uint64_t fails = 0, cost, peak;
     assert_true(brute_init(&b, graph, 0) < 20);
     b.capacity = b.heap_capacity = (size_t)1 << 20;
-    b.states = (brute_state *)malloc(b.capacity * sizeof *b.states);
+    b.states = (brute_state *)calloc(b.capacity, sizeof *b.states);
     b.heap = (brute_entry *)malloc(b.heap_capacity * sizeof *b.heap);
     assert_true(b.states && b.heap);
     while (works - fails > 1) {

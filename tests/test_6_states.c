@@ -29,7 +29,7 @@ static void tiny_graphs_reach_the_optimum_of_brute_force(void **state) {
     brute_entry *heap = (brute_entry *)calloc(1 << 20, sizeof *heap);
     int tried = 0, in_pieces = 0;
     (void)state;
-    while (tried < scaled(1000)) {
+    while (tried < scaled(5000)) {
         tl_graph graph;
         tl_plan all;
         uint64_t cost, peak;
@@ -317,6 +317,14 @@ static void what_has_no_one_reader_stays_whole(void **state) {
     size_t i;
     (void)state;
     for (i = 0; i < sizeof texts / sizeof *texts; i++) assert_string_equal(cut(texts[i], 0, 0, 0), texts[i]);
+}
+
+// Nor is one that fits cut because its rows go together by 4.
+static void what_is_no_larger_than_a_piece_stays_whole(void **state) {
+    static const char text[] = CUT_X "state 1 w sgd w=48 wrows=6\nnode 2 y dense fwd=1 bwd=2 out=8 needs=in in=0,1\nend 3\n";
+    (void)state;
+    assert_string_equal(cut(text, 48, 32, 1), text);
+    assert_string_not_equal(cut(text, 47, 32, 1), text);
 }
 
 // What clips gradients wants them whole.
@@ -728,6 +736,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_take_over_what_pieces_cost),
         cmocka_unit_test(what_has_no_one_reader_stays_whole),
+        cmocka_unit_test(what_is_no_larger_than_a_piece_stays_whole),
         cmocka_unit_test(a_node_of_the_library_is_no_reader),
         cmocka_unit_test(pieces_hold_no_gradients),
         cmocka_unit_test(pieces_are_chosen_among_all_sizes),

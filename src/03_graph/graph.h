@@ -294,8 +294,8 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // state holds is cleared by the run, before the first pass that adds to it.
 //
 // A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
-// costs of the updates in its bwd_cost, and in bwork_bytes room for a piece of the gradient with the scratch of
-// both kernels behind it.
+// costs of the updates in its bwd_cost, and in bwork_bytes the scratch of both kernels and behind that, from a
+// multiple of 16 and of the alignment on, room for a piece of the gradient.
 //
 //   desc     not changed; its arrays and texts are copied
 //   weight   may be NULL; receives output 0 of the new node
@@ -325,10 +325,10 @@ typedef struct tl_pieces_desc {
 
 // Make a graph in which no gradient of more than piece_bytes is there whole, where that can be: each larger
 // trained state with rows whose weight is read once, by a node of the caller with a backward that takes no
-// blocks, becomes one of TL_STATE_PIECES, unless that backward would take no fewer bytes. Its reader takes over
-// the costs of the update, those of the further calls, and a piece of the gradient in its bwork_bytes. Weights
-// and moments get the same bits as without, if the kernel of the reader makes the rows of a gradient
-// independently of each other. Nodes, names and tensors stay as they are.
+// blocks, becomes one of TL_STATE_PIECES, unless with it alone that backward would take no fewer bytes. Its
+// reader takes over the costs of the update, those of the further calls, and a piece of the gradient in its
+// bwork_bytes. Weights and moments get the same bits as without, if the kernel of the reader makes the rows of
+// a gradient independently of each other. Nodes, names and tensors stay as they are.
 //
 //   graph   overwritten; release with tl_free_graph
 //
@@ -497,12 +497,12 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     tlg 2
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
-//          [saved=] [fwork=] [bwork=] [swork=] [param=] [inplace=<k>] [layer=<n>] [unit=<name>]
+//          [saved=] [fwork=] [bwork=] [swork=] [param= [wrows=<n>]] [inplace=<k>] [layer=<n>] [unit=<name>]
 //          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed] [dies]
 //          [rows=<n>@<axis> rin=<relation,..> [row_unit=<n>] [ordered] [stream]]
 //          [format=<format,..>] [stored=<bytes>:<format>,..]
 //     state <id> <name> <op> w=<bytes> [m=<bytes,..>] [upd=] [uwork=] [layer=<n>] [unit=<name>]
-//          [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
+//          [wrows=<n> [piece=<n>]] [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
 //     end <nodes>
 //
 // Relations are 1:1, whole, up<stride> and <kernel>/<stride>/<padding>[/<dilation>], one for each input; rin is

@@ -201,7 +201,7 @@ static int32_t tli_find_piece_rows(const tl_pieces_desc *desc, const tl_graph *g
     uint64_t rows = (uint64_t)state->weight_rows, bytes = graph->outputs[state->first_output].bytes;
     uint64_t unit = 1, alignment = desc->alignment_bytes, count;
     int32_t k;
-    if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows) return 0;
+    if (state->state != TL_STATE_TRAINED || rows < 2 || bytes < rows || bytes <= desc->piece_bytes) return 0;
     for (k = state->first_output; k < state->first_output + state->output_count; k++)
         while (alignment > 1 && unit < rows && graph->outputs[k].bytes / rows * unit % alignment) unit *= 2;
     count = desc->piece_bytes / (bytes / rows) / unit * unit;

@@ -61,7 +61,7 @@ typedef struct tl_step {
     int32_t  begins;    // 1 = F or B begins a call, and a later W of the node ends it; else 0
 } tl_step;
 
-#define TL_ALL_OUTPUTS (-1)  // tl_step.output: every output that the step can act on
+#define TL_ALL_OUTPUTS (-1)  // tl_step.output: every output that the step can act on, DH alone also on none
 
 // -- what steps allocate and free --
 //
@@ -72,7 +72,7 @@ typedef struct tl_step {
 // after the other). A tensor is absent, resident, leaving (O until W), coming (L until W) or compressed.
 //
 //   step       allocates                                   frees
-//   the start  every output of every graph input; then     nothing; inputs are never freed by a step
+//   the start  every output of every graph input; then     nothing; steps free inputs that die, no others
 //              the tensors of the entry, which are like
 //              any other: a node whose outputs are all
 //              in the entry has run
@@ -133,11 +133,11 @@ typedef struct tl_step {
 // are allocated by no step: they are the base. The peak is the largest sum of device bytes at any moment.
 //
 // Weights that the graph owns are states ([3]): every output of a state is allocated at the start, as those of
-// graph inputs are, and stays. B p of a state p is its update, its only step: every backward that reads the
-// weight has run, no forward reads it behind that. B p has no place in the order of the others. It allocates a
-// gradient of the weight where no backward did, and bwork, and frees both. A state that holds its gradient has
-// it among its outputs, so no step allocates or frees it; where steps are repeated all states do, and of the
-// repetitions the last one updates.
+// graph inputs are, and stays. B p of a state p is its update, its only step, and begins no call: every
+// backward that reads the weight has run, no call under way reads it, no forward reads it behind that. B p has
+// no place in the order of the others. It allocates a gradient of the weight where no backward did, and bwork,
+// and frees both. A state that holds its gradient has it among its outputs, so no step allocates or frees it;
+// where steps are repeated all states do, and of the repetitions the last one updates.
 
 // A tensor that is resident when a plan starts: a result kept from an earlier run.
 typedef struct tl_entry {
@@ -189,7 +189,8 @@ typedef struct tl_plan {
     uint64_t        host_peak_bytes; // largest sum of host copies
     uint64_t        host_arena_bytes;  // aligned high-water mark of these; 0 without host offsets
     uint64_t        base_bytes;      // weights, their gradients, optimizer: not in the peak, in the budget
-    uint64_t        cost;            // of one repetition: time at which its last F, I, S, B, C, X or W ends
+    uint64_t        cost;            // of one repetition: time at which its last F, I, S, B, C, X or W ends,
+                                     // where copies take turns with kernels also O or L
     uint64_t        base_cost;       // every forward and backward once
     uint64_t        bound_cost;      // lower bound on the cost of plans of its class; 0 = not known
     void           *memory;          // what tl_free_plan releases; 0 = nothing (a const table)
@@ -216,7 +217,7 @@ typedef struct tl_report {
     uint64_t peak_bytes, arena_bytes, host_peak_bytes, host_arena_bytes;  // as in tl_plan
     uint64_t end_bytes;         // device bytes still live after the last step, inputs included
     uint64_t end_host_bytes;    // host copies still held after it
-    uint64_t cost;              // time at which the last F, I, S, B, C, X or W ends
+    uint64_t cost;              // as in tl_plan
     uint64_t compute_cost;      // sum of the costs of all forwards and backwards
     uint64_t base_cost;         // every forward and backward once
     int32_t  forward_count;     // F, I and S steps
@@ -228,7 +229,7 @@ typedef struct tl_report {
     int32_t  host_allocation_count;  // host copies
     int32_t  peak_step;         // the first step that reaches the peak; -1 = before the first
     int32_t  broken_step;       // TL_ERROR_INVALID_PLAN: the first broken step (step_count: the end; 0 also for
-                                // the entry); else -1
+                                // the entry, and for slots and repetitions that states refuse); else -1
 } tl_report;
 
 #ifndef TL_ONLY_TABLES
@@ -291,8 +292,8 @@ TLDEF void        tl_free_plan(tl_env *env, tl_plan *plan);  // accepts zeroed p
 
 // id, name, what is allocated
 #define TL_USES(X) \
-    X(TL_USE_INPUT,      "input",      "an output of a graph input")                             \
-    X(TL_USE_OUTPUT,     "output",     "an output of a node")                                    \
+    X(TL_USE_INPUT,      "input",      "an output of a graph input, from the start on")          \
+    X(TL_USE_OUTPUT,     "output",     "an output of a node, or of an input that was fetched")   \
     X(TL_USE_SECOND,     "second",     "an output that is resident and made again, for the call") \
     X(TL_USE_GRADIENT,   "gradient",   "the gradient of an output")                              \
     X(TL_USE_SAVED,      "saved",      "the saved bytes of a node")                              \
@@ -309,7 +310,8 @@ typedef struct tl_lifetime {
     uint64_t offset;       // where plan->offsets, or host_offsets, puts it; 0 without
     tl_use   use;
     int32_t  node, output;  // output: 0 for saved bytes and scratch
-    int32_t  occurrence;   // so many of the same use, node, output and slot came before, of 0 bytes too
+    int32_t  occurrence;   // so many of the same use, node, output and slot came before, of 0 bytes too; input
+                           // and output count as one use
     int32_t  first_step, end_step;  // it lives in the steps k with first_step <= k < end_step
     int32_t  number;       // in plan->offsets, of host copies in plan->host_offsets
     int32_t  over;         // written in place: the lifetime that it takes over, of the same number; else -1

@@ -4,19 +4,21 @@
 #define TESTS_BRUTE_FORCE_H
 
 
-typedef struct brute_state { uint64_t key, cost, peak; int settled; } brute_state;
+// run: the search that knows the state; in memory that begins as zeroes it is none.
+typedef struct brute_state { uint64_t key, cost, peak; uint32_t run; int settled; } brute_state;
 typedef struct brute_entry { uint64_t cost, peak, slot; } brute_entry;
 typedef struct brute {
     const tl_graph *graph;
     int inference, bits, order_count, ran_of[64], saved_of[64], spent_of[64], order[64], turn[64];
-    uint64_t pinned, between[65], during[65], bytes[64], outs[64], ins[64], reads[64], results, enters;  // enters: of inputs that die
+    uint32_t run;
+    uint64_t may_drop, pinned, between[65], during[65], bytes[64], outs[64], ins[64], reads[64], results, enters;  // enters: of inputs that die
     brute_state *states; size_t capacity, count;
     brute_entry *heap; size_t heap_count, heap_capacity;
 } brute;
 
 static inline brute_state *brute_find(brute *b, uint64_t key) {
     size_t at = (size_t)((key * 0x9E3779B97F4A7C15u) >> 20) % b->capacity;
-    while (b->states[at].cost != UINT64_MAX && b->states[at].key != key) at = (at + 1) % b->capacity;
+    while (b->states[at].run == b->run && b->states[at].key != key) at = at + 1 < b->capacity ? at + 1 : 0;
     return &b->states[at];
 }
 
@@ -48,9 +50,9 @@ static inline void brute_edge(brute *b, const brute_state *from, uint64_t key, u
     if (peak > budget) return;
     cost += from->cost;
     if (peak < from->peak) peak = from->peak;
-    if (s->cost != UINT64_MAX && (s->settled || s->cost < cost || (s->cost == cost && s->peak <= peak))) return;
-    if (s->cost == UINT64_MAX && ++b->count * 2 > b->capacity) fail_msg("%s", "brute: states");
-    s->key = key; s->cost = cost; s->peak = peak;
+    if (s->run == b->run && (s->settled || s->cost < cost || (s->cost == cost && s->peak <= peak))) return;
+    if (s->run != b->run && ++b->count * 2 > b->capacity) fail_msg("%s", "brute: states");
+    s->run = b->run; s->settled = 0; s->key = key; s->cost = cost; s->peak = peak;
     entry.cost = cost; entry.peak = peak; entry.slot = (uint64_t)(s - b->states);
     brute_push(b, entry);
 }
@@ -105,7 +107,12 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
         b->ran_of[i] = b->bits++;
         b->reads[i] |= (uint64_t)1 << b->ran_of[i];
     }
-    for (i = 0; i < g->node_count; i++) dies |= g->nodes[i].is_input == 2;
+    b->may_drop = ((uint64_t)1 << b->bits) - 1;
+    for (i = 0; i < g->node_count; i++) {
+        dies |= g->nodes[i].is_input == 2;
+        if (b->ran_of[i] >= 0) b->may_drop &= ~((uint64_t)1 << b->ran_of[i]);
+        if (b->spent_of[i] >= 0) b->may_drop &= ~((uint64_t)1 << b->spent_of[i]);
+    }
     for (i = g->node_count - 1; i >= 0; i--)
         if (g->nodes[i].has_grad && !inference && !(dies && brute_waits_for_none(g, i))) brute_next(b, i);
     for (i = g->node_count - 1; i >= 0; i--)
@@ -133,7 +140,7 @@ static inline int brute_init(brute *b, const tl_graph *g, int inference) {
 static inline uint64_t brute_weigh(const brute *b, uint64_t set) {
     uint64_t sum = 0;
     int i;
-    for (i = 0; i < b->bits; i++) if (set >> i & 1) sum += b->bytes[i];
+    for (i = 0; set; i++, set >>= 1) if (set & 1) sum += b->bytes[i];
     return sum;
 }
 
@@ -181,11 +188,11 @@ static inline void brute_forwards(brute *b, const brute_state *s, int done, uint
 
 // 1 and the least cost, and the least peak at that cost; 0 = infeasible.
 static inline int brute_solve(brute *b, uint64_t budget, uint64_t *cost, uint64_t *peak) {
-    size_t i;
+    static uint32_t runs;
     brute_state start;
     if (b->pinned + brute_weigh(b, b->enters) > budget) return 0;
     b->count = b->heap_count = 0;
-    for (i = 0; i < b->capacity; i++) { b->states[i].cost = UINT64_MAX; b->states[i].settled = 0; }
+    b->run = ++runs;
     memset(&start, 0, sizeof start);
     start.peak = b->pinned + brute_weigh(b, b->enters);
     brute_edge(b, &start, b->enters, 0, start.peak, budget);
@@ -205,11 +212,8 @@ static inline int brute_solve(brute *b, uint64_t budget, uint64_t *cost, uint64_
             brute_edge(b, s, after | (uint64_t)(done + 1) << b->bits, b->graph->nodes[v].bwd_cost,
                        now - b->between[done] + b->during[done] + b->graph->nodes[v].bwork_bytes, budget);
         }
-        for (k = 0; k < b->bits; k++) {
-            int mark = 0, v;
-            for (v = 0; v < b->graph->node_count; v++) mark |= b->ran_of[v] == k || b->spent_of[v] == k;
-            if (!mark && low >> k & 1) brute_edge(b, s, s->key ^ (uint64_t)1 << k, 0, 0, budget);
-        }
+        for (k = 0; k < b->bits; k++)
+            if ((low & b->may_drop) >> k & 1) brute_edge(b, s, s->key ^ (uint64_t)1 << k, 0, 0, budget);
     }
     return 0;
 }

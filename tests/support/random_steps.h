@@ -136,6 +136,14 @@ static inline int random_run_backward(random_walk *walk, int32_t id) {
     return random_try(walk, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
 }
 
+// Updates of states, each with a chance of so many percent.
+static inline void random_updates(random_walk *walk, int percent) {
+    int32_t id;
+    for (id = 0; id < walk->graph->node_count && !walk->flags.inference; id++)
+        if (walk->graph->nodes[id].state && walk->graph->nodes[id].has_grad && !walk->sim.nodes[id].done && random_chance(walk->random, percent))
+            random_try(walk, tli_step_of(TL_STEP_BACKWARD, id, TL_ALL_OUTPUTS));
+}
+
 // Forwards, backwards and whatever else is legal, until the end of a valid plan or the limit.
 static inline void random_walk_steps(random_walk *walk) {
     const tl_graph *graph = walk->graph;
@@ -144,6 +152,7 @@ static inline void random_walk_steps(random_walk *walk) {
     while (walk->list.count < walk->limit && tries++ < 8 * walk->limit) {
         int32_t slot = walk->sim.slot_count > 1 ? random_count(walk->random, 0, walk->sim.slot_count - 1) : 0, id = ids[slot];
         tli_sim_choose_slot(&walk->sim, slot);
+        random_updates(walk, 10);
         if (random_chance(walk->random, drift)) {
             if (random_chance(walk->random, 70)) random_try(walk, random_step(walk->random, graph, 0));
             else random_move(walk, random_count(walk->random, 0, graph->tensor_count - 1));
@@ -157,6 +166,7 @@ static inline void random_walk_steps(random_walk *walk) {
             if (ended == (1 << walk->sim.slot_count) - 1) break;
         }
     }
+    random_updates(walk, 100);
     tli_mark_results(graph, walk->flags.inference, results);
     for (i = 0; i < graph->tensor_count * walk->sim.slot_count; i++) {
         tli_sim_choose_slot(&walk->sim, i / graph->tensor_count);

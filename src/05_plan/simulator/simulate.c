@@ -25,7 +25,7 @@ static tl_result tli_sim_check_step(tli_sim *sim, const tl_step *step) {
     if (graph->nodes[step->node].is_input && !graph->nodes[step->node].state &&
         !(tli_dies(&graph->nodes[step->node]) && tli_moves_input((tl_step_kind)step->kind)))
         return tli_sim_broken(sim, TLI_RULE(INPUT_NODES_TAKE_NO_STEPS));
-    if (graph->nodes[step->node].state && step->kind != TL_STEP_BACKWARD)
+    if (graph->nodes[step->node].state && (step->kind != TL_STEP_BACKWARD || step->begins))
         return tli_sim_broken(sim, TLI_RULE(STATES_TAKE_UPDATES_ALONE));
     if (tli_acts_on_node((tl_step_kind)step->kind)) {
         if (step->output != TL_ALL_OUTPUTS)
@@ -509,7 +509,10 @@ static tl_result tli_simulate_checked(tl_env *env, tli_function function, const 
     report->broken_step = -1;
     if (!result && desc->device) result = tl_check_device(env, desc->device);
     if (!result) result = tli_check_plan(env, function, desc->plan);
-    if (!result) result = tli_check_plan_states(env, function, desc);
+    if (!result) {
+        result = tli_check_plan_states(env, function, desc);
+        if (result) report->broken_step = 0;
+    }
     return result ? result : tli_simulate(env, function, desc, ledger, report);
 }
 

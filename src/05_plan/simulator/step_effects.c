@@ -82,8 +82,10 @@ static void tli_sim_hold_operands(tli_sim *sim, int32_t id, int backward, int ho
     int32_t i;
     for (i = node->first_input; i < node->first_input + node->input_count; i++) {
         tli_sim_tensor *t = &sim->tensors[graph->inputs[i].tensor];
+        int32_t held = tli_held_gradient(graph, graph->inputs[i].tensor);
         if (!backward || graph->inputs[i].needed) t->readers += change;
         if (backward && t->has_gradient) t->has_gradient = holds ? TLI_SUMMED : 1;
+        if (backward && held >= 0) sim->tensors[held].readers += change;
     }
     for (i = node->first_output; i < node->first_output + node->output_count && backward; i++)
         if (graph->outputs[i].needed) sim->tensors[i].readers += change;
@@ -177,6 +179,8 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
             return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), i);
     if (node->saved_bytes && !sim->nodes[id].has_saved)
         return tli_sim_broken(sim, TLI_RULE(NEEDS_ITS_SAVED_BYTES));
+    if (node->state && sim->tensors[node->first_output].readers)     // which the update overwrites
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_READS), node->first_output);
     if (sim->step->begins && (node->saved_bytes || node->bwork_bytes))
         return tli_sim_broken(sim, TLI_RULE(BEGINS_NO_SCRATCH));
     return TL_OK;
@@ -185,6 +189,9 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
 // Make a gradient, unless there is one. adds: 1 = the backward adds to it then.
 static tl_result tli_sim_make_gradient(tli_sim *sim, int32_t tensor, int adds) {
     const tl_node_output *output = &sim->graph->outputs[tensor];
+    int32_t held = tli_held_gradient(sim->graph, tensor);
+    if (adds && held >= 0 && sim->tensors[held].readers)
+        return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
     if (!tli_gets_gradient(sim->graph, tensor)) return TL_OK;
     if (sim->tensors[tensor].has_gradient == TLI_SUMMED)
         return tli_sim_broken_tensor(sim, TLI_RULE(CALL_UNDER_WAY_WRITES_GRADIENT), tensor);
