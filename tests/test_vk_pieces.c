@@ -122,17 +122,18 @@ static struct {
 
 static uint64_t state_bytes(int32_t id) { return (uint64_t)rows[id].rows * rows[id].row * sizeof(float); }
 
-// What the kernels know of a node: of a state the parts that AdamW tells apart, of its reader the same.
+// What the kernels know of a node; a state and its reader know the same parts of the weights.
 static void set_node(int32_t id) {
-    int32_t state = rows[id].kind == STATE ? id : id - 1, reader = state + 1;
+    int32_t state = rows[id].kind == STATE ? id : id ? id - 1 : 0;
     vk_nn_node *node = &g.nodes[id];
-    uint64_t row = rows[state].row * sizeof(float), tail = rows[reader].kind == EMBED ? T : 1;
-    node->in_width = rows[id].kind == INPUT ? 0 : rows[rows[id].from].width;
+    uint64_t tail;
+    node->in_width = rows[rows[id].from].width;
     node->width = rows[id].width;
     if (rows[state].kind != STATE) return;
-    node->weight.bytes = node->bias.offset = (rows[state].rows - tail) * row;
-    node->bias.bytes = tail * row;
-    node->decays[0] = rows[reader].kind == LINEAR;
+    tail = (rows[state + 1].kind == EMBED ? T : 1) * rows[state].row * sizeof(float);
+    node->weight.bytes = node->bias.offset = state_bytes(state) - tail;
+    node->bias.bytes = tail;
+    node->decays[0] = rows[state + 1].kind == LINEAR;
 }
 
 static void set_state(int32_t id) {
