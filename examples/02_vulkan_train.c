@@ -8,7 +8,7 @@
 // allocated, beside what was planned, by the budget) and build/trace.json (every step, timed by the
 // device: open it in ui.perfetto.dev).
 //
-// check: --quick --out build/check
+// check: --quick --layers 2 --width 64 --batch 1 --out build/check
 //
 //     mkdir -p build && cc -O3 -o build/02_vulkan_train examples/02_vulkan_train.c -lm -ldl
 //     build/02_vulkan_train --quick
@@ -16,13 +16,14 @@
 // HOW IT WORKS   The same training runs from one seed, a step each in turn: with all kept; within
 // 60, 40, 25 and 15 % of the peak of that and within the least there is, where dropped activations
 // are computed again, by plans made layer by layer and by plans of the graph, tensor by tensor
-// (tl_plan_remat); within 40 and 25 %, where they may also be copied to the host and back, within
-// 40 % by copies alone; and within 60 %, where they may also be compressed to f16. After every turn
-// weights and moments of each, all of them, are compared with those of the first, byte by byte.
-// Only f16 may differ, as it rounds: there the difference is printed. Before that a rehearsal is
-// timed by the device, node by node: these nanoseconds are the costs by which plans are made;
-// --estimate plans by FLOP instead. What copies take, and whether kernels run meanwhile, is
-// measured, too (tl_measure_device): so plans know.
+// (tl_plan_remat); where that is less, within the least there is if gradients of weights are made in
+// pieces, some rows at a time, each updated before the next (tl_apply_pieces); within 40 and 25 %, where tensors
+// may also be copied to the host and back, within 40 % by copies alone; and within 60 %, where they
+// may also be compressed to f16. After every turn weights and moments of each, all of them, are
+// compared with those of the first, byte by byte. Only f16 may differ, as it rounds: there the
+// difference is printed. Before that a rehearsal is timed by the device, node by node: these
+// nanoseconds are the costs by which plans are made; --estimate plans by FLOP instead. What copies
+// take, and whether kernels run meanwhile, is measured, too (tl_measure_device): so plans know.
 //
 // CONTENTS       (search for "// -- ")
 //                options    kernels    training    trace    rehearsal    rounds    table
@@ -58,11 +59,19 @@ typedef struct options {
 
 // -- kernels --
 
-enum { PARAM_ALIGN = 64 };  // floats: 256 bytes, the most that a device asks for in an offset
+// The rows of a node's weights by which its kernels make their gradient: 0 = as a whole alone, also
+// where the offset that a device asks for leaves a gap before the bias.
+static int32_t count_rows(const training_model *m, const training_node *n) {
+    uint64_t count;
+    if (n->op != TRAINING_LINEAR && n->op != TRAINING_EMBED) return 0;
+    count = m->params[n->weight].count;
+    return training_find_bias(m, n) == count ? (int32_t)((count + m->params[n->bias].count) / n->width) : 0;
+}
 
-// The bytes that the kernels of a node need besides its output.
+// The bytes that the kernels of a node need besides its output, and the rows that they know.
 static void add_bytes(const training_model *m, const training_node *n, tl_node_desc *desc) {
     size_t B = (size_t)m->size.B, T = (size_t)m->size.T, NH = (size_t)m->size.C / VK_NN_HEAD;
+    desc->weight_rows = count_rows(m, n);
     if (n->op == TRAINING_NORM) desc->saved_bytes = vk_nn_norm_saved_bytes(B * T);
     if (n->op == TRAINING_LOSS) desc->fwork_bytes = vk_nn_cross_entropy_scratch_bytes(B * T);
     if (n->op != TRAINING_ATTENTION) return;
@@ -352,7 +361,7 @@ static tl_result rehearse(training *t, uint64_t *ns) {
 
 // -- rounds: all trainings, a step each --
 
-enum { ROW_MAX = 15, LOSS_STEPS = 10 };
+enum { ROW_MAX = 16, LOSS_STEPS = 10 };
 
 static const double f16_limit = 0.05;  // relative difference of gradients: rounding stays far below
 
@@ -361,6 +370,7 @@ typedef struct program {
     options  o;
     training_text t;
     training_model m;
+    training_model in_pieces;     // the same with gradients in pieces; the graph alone is its own
     tl_vk_device device;
     tl_vk_device_info info;
     tl_device limits;             // measured: what copies and conversions take; all zero = no time
@@ -674,6 +684,23 @@ static int open_device(program *p) {
     return result ? training_fail_result(&p->env, p->info.name, result) : TRAINING_OK;
 }
 
+// Tensors and params begin where the device lets a range begin.
+static int set_alignment(program *p) {
+    tl_vk_backend_desc desc;
+    tl_backend backend;
+    tl_backend_limits limits;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    desc.device = p->device;
+    result = tl_vk_init_backend(&p->env, &desc, &backend);
+    if (result) return training_fail_result(&p->env, "device", result);
+    backend.limits(backend.self, &limits);
+    tl_vk_free_backend(&p->env, &backend);
+    p->m.alignment_bytes = limits.alignment_bytes;
+    p->m.param_align = limits.alignment_bytes / sizeof(float);
+    return TRAINING_OK;
+}
+
 // -- copies: what they take on the device, and plans that make them --
 
 static uint64_t read_wall_ns(void *user) {
@@ -815,7 +842,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
 static tl_result init_training(program *p, training *t, row_kind kind, const char *label,
                                tl_plan *plan, uint64_t budget) {
     tl_result result;
-    t->m = &p->m;
+    if (!t->m) t->m = &p->m;
     t->t = &p->t;
     t->o = &p->o;
     t->kind = kind;
@@ -898,8 +925,56 @@ static int add_found_row(program *p, const training_goal *goal, int *is_least) {
     return code;
 }
 
+// Make the graph of the least budget: gradients of weights with rows are made in pieces there, as
+// small as it takes.
+static tl_result cut_gradients(program *p) {
+    tl_remat_desc desc;
+    tl_pieces_desc pieces;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    memset(&pieces, 0, sizeof pieces);
+    desc.graph = pieces.graph = &p->m.graph;
+    desc.budget_bytes = 1;  // which nothing fits: so it is the least that counts, not the costs
+    desc.work_limit = TRAINING_WORK;
+    desc.alignment_bytes = pieces.alignment_bytes = p->m.alignment_bytes;
+    pieces.call_cost = p->limits.call_latency_ns;
+    result = tl_choose_pieces(&p->env, &desc, pieces.call_cost, &pieces.piece_bytes, NULL);
+    if (result && result != TL_ERROR_INFEASIBLE) return result;
+    p->in_pieces = p->m;
+    return tl_apply_pieces(&p->env, &pieces, &p->in_pieces.graph);
+}
+
+static uint64_t find_least_budget(const program *p) {
+    uint64_t least = UINT64_MAX;
+    int32_t k;
+    for (k = 0; k < p->row_count; k++)
+        if (p->rows[k].budget && p->rows[k].budget < least) least = p->rows[k].budget;
+    return least;
+}
+
+// Add the row of the least bytes of all, with gradients in pieces, where that is a hundredth less. It
+// is not where weights are little beside activations, as in the network that is trained by default.
+static int add_pieces_row(program *p) {
+    training *t = &p->rows[p->row_count];
+    training_found found;
+    tl_result result = cut_gradients(p);
+    int code;
+    memset(&found, 0, sizeof found);
+    if (!result) result = training_find_least(&p->env, &p->in_pieces, TRAINING_GRAPH, 0, &found);
+    if (result) return training_fail_result(&p->env, "pieces", result);
+    if (found.plan.arena_bytes > find_least_budget(p) / 100 * 99) {
+        tl_free_plan(&p->env, &found.plan);
+        return TRAINING_OK;
+    }
+    t->m = &p->in_pieces;
+    code = add_row(p, ROW_RECOMPUTE, "least pieces", &found.plan, found.plan.arena_bytes);
+    t->gap_ratio = found.gap_ratio;
+    t->is_drawn = 0;            // eight curves are all that a picture has
+    return code;
+}
+
 // The rows of the table: keep all; 60, 40, 25 and 15 % of its bytes and the least there is,
-// by each kind of plan, until it can do no less; and those that move tensors.
+// by each kind of plan, until it can do no less; gradients in pieces; and those that move tensors.
 static int add_rows(program *p) {
     static const unsigned percents[] = { 60, 40, 25, 15, 0 };
     int done[TRAINING_KIND_COUNT] = { 0 }, k, kind, code;
@@ -918,6 +993,7 @@ static int add_rows(program *p) {
             code = add_found_row(p, &goal, &done[kind]);
         }
     }
+    if (!code && p->o.kinds[TRAINING_GRAPH]) code = add_pieces_row(p);
     if (!code) code = add_moves_row(p, ROW_COPIES, 1, 40, "copies");
     if (!code) code = add_moves_row(p, ROW_COPIES, 0, 40, "both");
     if (!code) code = add_moves_row(p, ROW_COPIES, 0, 25, "both");
@@ -932,6 +1008,7 @@ static int prepare(program *p, const char *program_path) {
     tl_result result;
     int code = open_device(p);
     if (!code) code = training_read_text(o->text, program_path, o->context, NULL, &p->t);
+    if (!code) code = set_alignment(p);
     if (code) return code;
     p->m.size.L = o->layers;
     p->m.size.C = o->width;
@@ -940,9 +1017,7 @@ static int prepare(program *p, const char *program_path) {
     p->m.size.V = V = (uint64_t)p->t.V;
     p->m.trains = 1;
     p->m.owns_weights = 1;
-    p->m.alignment_bytes = 4 * PARAM_ALIGN;
     p->m.dropout = 0.05f;
-    p->m.param_align = PARAM_ALIGN;
     p->m.add_bytes = add_bytes;
     if (o->batch * o->context * (4 * o->width > V ? 4 * o->width : V) >= (uint64_t)1 << 30)
         return training_fail(TRAINING_INPUT, "--batch --context --width: an activation must have"
@@ -987,6 +1062,7 @@ int main(int count, char **argv) {
     for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
     tl_vk_free_device(&p.env, &p.device);
     tl_free_trace(p.trace);
+    tl_free_graph(&p.env, &p.in_pieces.graph);
     training_free_model(&p.env, &p.m);
     tl_free_plan(&p.env, &p.keep_all);
     free(p.node_ns);

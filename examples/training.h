@@ -176,7 +176,7 @@ struct training_model {
     tl_format   format;           // of the activations; inputs, logits and loss are f32
     uint64_t    param_align;      // floats: where params begin; 0 = 1
     void      (*add_bytes)(const training_model *m, const training_node *n, tl_node_desc *desc);
-                                  // saved, fwork and bwork of the kernels of a node
+                                  // saved, fwork and bwork of the kernels of a node, and the rows they know
     const uint64_t *node_ns;      // [node_count][2] measured forward, backward; 0 = FLOP, estimated
     int         owns_weights;     // 1 = weights and both moments of AdamW are states of the graph, which it updates
     int         holds_gradients;  // then: 1 = several micro-batches add to their gradients
@@ -247,12 +247,12 @@ static inline int32_t training_add_param(training_model *m, uint64_t count, floa
                                          float deviation, int decays) {
     uint64_t align = m->param_align ? m->param_align : 1;
     training_param *p = &m->params[m->param_kinds];
-    p->first = m->param_count;
+    p->first = (m->param_count + align - 1) / align * align;
     p->count = count;
     p->mean = mean;
     p->deviation = deviation;
     p->decays = decays;
-    m->param_count += (count + align - 1) / align * align;
+    m->param_count = p->first + count;
     return m->param_kinds++;
 }
 
@@ -307,7 +307,6 @@ static inline void training_add_params(training_model *m, training_node *n) {
 static inline tl_result training_add_op(tl_env *env, training_model *m, training_op op,
                                         tl_node_desc desc, int32_t from, int32_t from2,
                                         uint64_t in_width, uint64_t width) {
-    uint64_t before = m->param_count;
     uint64_t bytes = (op == TRAINING_LOSS ? 1 : m->size.B * m->size.T * width) * sizeof(float);
     int32_t id = m->graph.node_count;
     int is_f32 = op == TRAINING_INPUT_OP || op == TRAINING_LOSS || id == m->logits;
@@ -324,7 +323,7 @@ static inline tl_result training_add_op(tl_env *env, training_model *m, training
     bytes = tl_find_format_bytes(n->format, bytes);
     training_add_params(m, n);
     m->add_bytes(m, n, &desc);
-    desc.param_bytes = (m->param_count - before) * sizeof(float);
+    if (n->weight >= 0) desc.param_bytes = (m->param_count - m->params[n->weight].first) * sizeof(float);
     desc.op = training_op_names[op];
     desc.inputs = inputs;
     desc.input_count = (from >= 0) + (from2 >= 0);

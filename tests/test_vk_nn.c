@@ -195,7 +195,7 @@ static void compare_linear(const shape *s) {
     nn_linear_backward(e_din, e_dw, e_db, dout->host, in->host, weight->host, R, K, N);
     ok(vk_nn_linear_forward(&g.nn, out->range, in->range, weight->range, bias->range, R, K, N));
     ok(vk_nn_linear_backward(&g.nn, din->range, dw->range, db->range, dout->range, in->range,
-                             weight->range, R, K, N));
+                             weight->range, 0, R, K, N));
     assert_result(out, e_out, 2e-5, "out");
     assert_result(din, e_din, 2e-5, "din");
     assert_result(dw, e_dw, 2e-5, "dweight");
@@ -212,7 +212,7 @@ static void compare_embed(const shape *s) {
     nn_embed_forward(e_out, ints(tokens), wte->host, wpe->host, B, T, C);
     nn_embed_backward(e_dwte, e_dwpe, dout->host, ints(tokens), B, T, C);
     ok(vk_nn_embed_forward(&g.nn, out->range, tokens->range, wte->range, wpe->range, B, T, C, V));
-    ok(vk_nn_embed_backward(&g.nn, dwte->range, dwpe->range, dout->range, tokens->range, B, T, C,
+    ok(vk_nn_embed_backward(&g.nn, dwte->range, dwpe->range, dout->range, tokens->range, 0, B, T, C,
                             V));
     assert_result(out, e_out, 0.0, "out");
     assert_result(dwte, e_dwte, 2e-5, "dwte");
@@ -430,7 +430,7 @@ static void a_gpu_sums_in_another_order(void **state) {
         tensor **to = sums[g.nn.is_gpu];
         for (i = 0; i < SUMS; i++) to[i] = make_zero(i ? C : C * C);
         ok(vk_nn_linear_backward(&g.nn, nothing, to[0]->range, to[1]->range, dout->range, in->range,
-                                 in->range, R, C, C));
+                                 in->range, 0, R, C, C));
         ok(vk_nn_norm_backward(&g.nn, nothing, to[2]->range, to[3]->range, dout->range,
                                saved->range, in->range, in->range, R, C));
         for (i = 0; i < SUMS; i++) download(to[i]);
@@ -518,13 +518,86 @@ static void gradients_not_wanted_are_left_out(void **state) {
     e_dw = copy_of(dw);
     nn_linear_backward(NULL, e_dw, NULL, dout->host, in->host, weight->host, R, K, N);
     ok(vk_nn_linear_backward(&g.nn, nothing, dw->range, nothing, dout->range, in->range,
-                             weight->range, R, K, N));
+                             weight->range, 0, R, K, N));
     ok(vk_nn_norm_backward(&g.nn, nothing, nothing, nothing, dout->range, in->range, in->range,
                            weight->range, R, K));
     ok(vk_nn_add_backward(&g.nn, nothing, nothing, dout->range, R * N));
     assert_result(dw, e_dw, 2e-5, "dweight");
     assert_result(din, copy_of(din), 0.0, "din");
     assert_result(db, copy_of(db), 0.0, "dbias");
+    free_tensors();
+}
+
+// Rows `first` .. first + count - 1 of a tensor of so many floats a row, as a tensor of their own.
+static tensor *make_rows(const float *from, uint32_t first, uint32_t count, uint32_t width) {
+    tensor *t = make_empty((size_t)count * width);
+    memcpy(t->host, from + (size_t)first * width, t->n * sizeof(float));
+    upload(t);
+    return t;
+}
+
+static void assert_rows(tensor *t, const tensor *whole, uint32_t first, uint32_t width) {
+    download(t);
+    assert_memory_equal(t->host, whole->host + (size_t)first * width, t->n * sizeof(float));
+}
+
+// On both kinds of devices, with no byte beside the rows changed.
+static void rows_of_a_gradient_have_the_bits_of_the_whole(void **state) {
+    enum { R = 70, K = 21, N = 19 };
+    static const uint32_t pieces[][2] = { { 0, 1 }, { 5, 7 }, { 17, 4 }, { 20, 1 }, { 0, 20 } };
+    size_t i;
+    (void)state;
+    NEED_DEVICE();
+    for (g.nn.is_gpu = 0; g.nn.is_gpu < 2; g.nn.is_gpu++) {
+        tensor *in = make(R * K, 1), *dout = make(R * N, 2), *whole = make(K * N, 3);
+        float *before = copy_of(whole);
+        ok(vk_nn_linear_backward(&g.nn, nothing, whole->range, nothing, dout->range, in->range,
+                                 nothing, 0, R, K, N));
+        download(whole);
+        for (i = 0; i < COUNT(pieces); i++) {
+            tensor *t = make_rows(before, pieces[i][0], pieces[i][1], N);
+            ok(vk_nn_linear_backward(&g.nn, nothing, t->range, nothing, dout->range, in->range,
+                                     nothing, pieces[i][0], R, K, N));
+            assert_rows(t, whole, pieces[i][0], N);
+        }
+        free(before);
+        free_tensors();
+    }
+    g.nn.is_gpu = 0;
+}
+
+// Of tokens, of positions, and of both, the last tokens and the first positions.
+static void rows_of_an_embedding_have_the_bits_of_the_whole(void **state) {
+    enum { B = 3, T = 5, C = 7, V = 4 };
+    static const uint32_t pieces[][4] = {  // first and count of tokens, then of positions
+        { 0, 1, 0, 0 }, { 1, 2, 0, 0 }, { 2, 2, 0, 3 }, { 3, 1, 0, 5 }, { 0, 0, 0, 2 }, { 0, 0, 4, 1 } };
+    tensor *tokens, *dout, *dwte, *dwpe;
+    float *wte, *wpe;
+    size_t i;
+    (void)state;
+    NEED_DEVICE();
+    tokens = make_tokens(B * T, V, 1);
+    dout = make(B * T * C, 2);
+    dwte = make(V * C, 3);
+    dwpe = make(T * C, 4);
+    wte = copy_of(dwte);
+    wpe = copy_of(dwpe);
+    ok(vk_nn_embed_backward(&g.nn, dwte->range, dwpe->range, dout->range, tokens->range, 0, B, T, C,
+                            V));
+    download(dwte);
+    download(dwpe);
+    for (i = 0; i < COUNT(pieces); i++) {
+        const uint32_t *p = pieces[i];
+        tensor *of_tokens = p[1] ? make_rows(wte, p[0], p[1], C) : NULL;
+        tensor *of_positions = p[3] ? make_rows(wpe, p[2], p[3], C) : NULL;
+        ok(vk_nn_embed_backward(&g.nn, of_tokens ? of_tokens->range : nothing,
+                                of_positions ? of_positions->range : nothing, dout->range,
+                                tokens->range, of_tokens ? p[0] : V + p[2], B, T, C, V));
+        if (of_tokens) assert_rows(of_tokens, dwte, p[0], C);
+        if (of_positions) assert_rows(of_positions, dwpe, p[2], C);
+    }
+    free(wte);
+    free(wpe);
     free_tensors();
 }
 
@@ -599,7 +672,7 @@ static void columns_beyond_one_row_of_workgroups_are_whole(void **state) {
     dbias = make_zero(N);
     g.nn.is_gpu = 1;
     ok(vk_nn_linear_backward(&g.nn, nothing, nothing, db->range, dout->range, in->range, in->range,
-                             R, 1, N));
+                             0, R, 1, N));
     ok(vk_nn_norm_backward(&g.nn, nothing, dweight->range, dbias->range, dout->range, saved->range,
                            in->range, in->range, R, N));
     g.nn.is_gpu = 0;
@@ -684,7 +757,7 @@ static void run_linear(const slope_case *s) {
 
 static void run_linear_backward(const slope_case *s) {
     ok(vk_nn_linear_backward(&g.nn, s->dx[0]->range, s->dx[1]->range, s->dx[2]->range,
-                             s->dout->range, s->x[0]->range, s->x[1]->range, 3, 5, 2));
+                             s->dout->range, s->x[0]->range, s->x[1]->range, 0, 3, 5, 2));
 }
 
 static void linear_backward_matches_differences(void **state) {
@@ -1116,6 +1189,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(forward_without_saved_has_the_same_bits),
         cmocka_unit_test(saved_alone_has_the_same_bits),
         cmocka_unit_test(gradients_not_wanted_are_left_out),
+        cmocka_unit_test(rows_of_a_gradient_have_the_bits_of_the_whole),
+        cmocka_unit_test(rows_of_an_embedding_have_the_bits_of_the_whole),
         cmocka_unit_test(a_linear_without_bias_starts_at_zero),
         cmocka_unit_test(sizes_beyond_one_row_of_workgroups_are_whole),
         cmocka_unit_test(tiles_beyond_one_row_of_workgroups_are_whole),

@@ -1,30 +1,34 @@
 #version 450
-// dwte (V, C) and dwpe (T, C) += the rows of dout (R, C) that read them, first to last. An
-// invocation owns an element and looks for its token in all rows: no two ever add to the same
-// place.
+// dwte (V, C) and dwpe (T, C), or some rows of each, += the rows of dout (R, C) that read them, first
+// to last. An invocation owns an element and looks for its token in all rows: no two ever add to the
+// same place.
 
 layout(local_size_x_id = 0) in;
-layout(push_constant) uniform Push { uint R, T, C, V; };
+layout(push_constant) uniform Push {
+    uint R, T, C, V;
+    uint token, tokens;        // the first row of wte that dwte has, and how many
+    uint position, positions;  // the same of wpe and dwpe
+};
 layout(std430, binding = 0) buffer Dwte { float dwte[]; };
 layout(std430, binding = 1) buffer Dwpe { float dwpe[]; };
 layout(std430, binding = 2) readonly buffer Dout { float dout[]; };
-layout(std430, binding = 3) readonly buffer Tokens { uint tokens[]; };
+layout(std430, binding = 3) readonly buffer Tokens { uint ids[]; };
 
 void main() {
     uint i = gl_GlobalInvocationID.y * (gl_NumWorkGroups.x * gl_WorkGroupSize.x) +
              gl_GlobalInvocationID.x;
-    if (i >= (V + T) * C) return;
+    if (i >= (tokens + positions) * C) return;
     uint row = i / C, channel = i % C;
-    if (row < V) {
+    if (row < tokens) {
         float sum = dwte[i];
         for (uint r = 0; r < R; r++) {
-            if (min(tokens[r], V - 1) == row) sum += dout[r * C + channel];
+            if (min(ids[r], V - 1) == token + row) sum += dout[r * C + channel];
         }
         dwte[i] = sum;
     } else {
-        row -= V;
+        row -= tokens;
         float sum = dwpe[row * C + channel];
-        for (uint r = row; r < R; r += T) sum += dout[r * C + channel];
+        for (uint r = position + row; r < R; r += T) sum += dout[r * C + channel];
         dwpe[row * C + channel] = sum;
     }
 }

@@ -1,12 +1,12 @@
 #version 450
 // c (M, N) = start + a (M, K) b (K, N). The start is zero, a bias per column, or what c holds.
 //
-// Element (i, j) of a is a[i * a_row + j * a_col], so a transpose costs nothing. One invocation
-// owns a block of 4 x 4 elements: 8 loads serve 16 products. Each element gets its K products in
-// order.
+// Element (i, j) of a is a[a_first + i * a_row + j * a_col], so a transpose costs nothing, nor does
+// a part of its rows. One invocation owns a block of 4 x 4 elements: 8 loads serve 16 products.
+// Each element gets its K products in order, whatever rows are computed with it.
 
 layout(local_size_x_id = 0) in;
-layout(push_constant) uniform Push { uint M, N, K, a_row, a_col, b_row, b_col, start; };
+layout(push_constant) uniform Push { uint M, N, K, a_first, a_row, a_col, b_row, b_col, start; };
 layout(std430, binding = 0) buffer C { float c[]; };
 layout(std430, binding = 1) readonly buffer A { float a[]; };
 layout(std430, binding = 2) readonly buffer B { float b[]; };
@@ -35,7 +35,7 @@ void main() {
     if (row >= M) return;
     // beyond the edge the last row and column are computed again, and not stored
     uvec4 rows = min(row + uvec4(0, 1, 2, 3), M - 1), cols = min(col + uvec4(0, 1, 2, 3), N - 1);
-    uvec4 a_at = rows * a_row, b_at = cols * b_col;
+    uvec4 a_at = a_first + rows * a_row, b_at = cols * b_col;
     vec4 sum0 = begin(rows.x, cols), sum1 = begin(rows.y, cols);
     vec4 sum2 = begin(rows.z, cols), sum3 = begin(rows.w, cols);
     for (uint k = 0; k < K; k++) {

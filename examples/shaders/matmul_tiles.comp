@@ -10,7 +10,7 @@
 #extension GL_EXT_control_flow_attributes : require
 
 layout(local_size_x_id = 0) in;
-layout(push_constant) uniform Push { uint M, N, K, a_row, a_col, b_row, b_col, start; };
+layout(push_constant) uniform Push { uint M, N, K, a_first, a_row, a_col, b_row, b_col, start; };
 layout(std430, binding = 0) buffer C { float c[]; };
 layout(std430, binding = 1) readonly buffer A { float a[]; };
 layout(std430, binding = 2) readonly buffer B { float b[]; };
@@ -51,7 +51,7 @@ void copy_slabs(uint row, uint col, uint first) {
     [[unroll]] for (uint n = 0; n < SIDE * SLAB / GROUP; n += 4) {
         uvec4 i = p.x + p_step.x * (n + FOUR), i_k = p.y + p_step.y * (n + FOUR);
         uvec4 j = q.x + q_step.x * (n + FOUR), j_k = q.y + q_step.y * (n + FOUR);
-        uvec4 a_at = min(row + i, M - 1) * a_row + min(first + i_k, K - 1) * a_col;
+        uvec4 a_at = a_first + min(row + i, M - 1) * a_row + min(first + i_k, K - 1) * a_col;
         uvec4 b_at = min(col + j, N - 1) * b_col + min(first + j_k, K - 1) * b_row;
         vec4 a_values = vec4(a[a_at.x], a[a_at.y], a[a_at.z], a[a_at.w]);
         vec4 b_values = vec4(b[b_at.x], b[b_at.y], b[b_at.z], b[b_at.w]);

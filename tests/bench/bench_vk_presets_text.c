@@ -60,6 +60,7 @@ static int prepare_network(program *p, const char *path) {
     tl_result result;
     int code = open_device(p);
     if (!code) code = training_read_text(NULL, path, p->o.context, NULL, &p->t);
+    if (!code) code = set_alignment(p);
     if (code) return code;
     p->m.size.L = p->o.layers;
     p->m.size.C = p->o.width;
@@ -68,9 +69,7 @@ static int prepare_network(program *p, const char *path) {
     p->m.size.V = (uint64_t)p->t.V;
     p->m.trains = 1;
     p->m.owns_weights = 1;
-    p->m.alignment_bytes = 4 * PARAM_ALIGN;
     p->m.dropout = 0.05f;
-    p->m.param_align = PARAM_ALIGN;
     p->m.add_bytes = add_bytes;
     result = training_build_model(&p->env, &p->m);
     if (!result) result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
