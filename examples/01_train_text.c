@@ -107,11 +107,19 @@ static uint64_t count_block_rows(const training_model *m, const training_node *n
     return rows < BLOCK_ROWS || n->op == TRAINING_LOSS ? rows : BLOCK_ROWS;
 }
 
-// The bytes that the kernels of a node need besides its output.
+// The weights of a node lie in rows of its width: of a linear layer one for each input, then the bias; of an
+// embedding one for each token, then one for each position. Kernels of these two make their gradients by rows.
+static uint64_t count_weight_rows(const training_model *m, const training_node *n) {
+    const training_param *bias = &m->params[n->bias];
+    return (bias->first + bias->count - m->params[n->weight].first) / n->width;
+}
+
+// The bytes that the kernels of a node need besides its output, and the rows of its weights.
 static void add_bytes(const training_model *m, const training_node *n, tl_node_desc *desc) {
     const training_dims *s = &m->size;
     uint64_t rows = count_block_rows(m, n, m->format != TL_FORMAT_F32) * sizeof(float), stored, scratch;
     if (n->op == TRAINING_NORM) desc->saved_bytes = nn_norm_saved_bytes((size_t)(s->B * s->T));
+    if (n->op == TRAINING_LINEAR || n->op == TRAINING_EMBED) desc->weight_rows = (int32_t)count_weight_rows(m, n);
     if (m->format != TL_FORMAT_F32) {
         desc->fwork_bytes = rows * count_row_floats(m, n, 0);
         desc->bwork_bytes = rows * count_row_floats(m, n, 1);
@@ -152,6 +160,7 @@ typedef struct args {
     const training_node  *n;
     const float *weight, *bias;
     float       *dweight, *dbias;
+    size_t       first_row, row_count;  // of the weights, of which dweight has these
     size_t       B, T, C, NH;
     size_t       first, rows;     // the block: rows of the batch, or elements of the call
     size_t       R, step;         // R = rows of the batch = B T, or elements; step = of a block
@@ -168,6 +177,14 @@ static int is_narrow(const tl_kernel_call *call, const tl_node *node) {
     return call->outputs[0].format != TL_FORMAT_F32;
 }
 
+// The rows of the gradient of its weights that a call is for: all of them, or some where the bytes are fewer.
+static void find_rows(args *a, const tl_kernel_call *call, size_t gradient_bytes) {
+    a->row_count = (size_t)count_weight_rows(a->m, a->n);
+    if (gradient_bytes == a->row_count * (size_t)a->n->width * sizeof(float)) return;
+    a->first_row = (size_t)call->first;
+    a->row_count = (size_t)call->count;
+}
+
 static args args_of(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     int32_t last = call->graph->nodes[call->node].input_count - 1;
@@ -181,12 +198,14 @@ static args args_of(const tl_kernel_call *call, void *user) {
         a.bias = network->params + bias;
         a.dweight = network->grads + weight;
         a.dbias = network->grads + bias;
+        a.row_count = (size_t)count_weight_rows(a.m, a.n);
     } else if (a.n->weight >= 0) {
         size_t bias = training_find_bias(a.m, a.n);
         a.weight = f32(call->inputs[last]);
         a.bias = a.weight ? a.weight + bias : NULL;
         a.dweight = f32(call->input_grads[last]);
         a.dbias = a.dweight ? a.dweight + bias : NULL;
+        find_rows(&a, call, (size_t)call->input_grads[last].range.bytes);
     }
     a.B = (size_t)a.m->size.B;
     a.T = (size_t)a.m->size.T;
@@ -264,9 +283,9 @@ static tl_result embed_forward(const tl_kernel_call *call, void *user) {
 
 static tl_result embed_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    while (next_block(&a)) {
-        nn_embed_backward(a.dweight, a.dbias, read_rows(&a, call->output_grads[0], a.C),
-                          i32(call->inputs[0]) + a.first, a.rows / a.T, a.T, a.C);
+    while (a.dweight && next_block(&a)) {
+        nn_embed_backward_rows(a.dweight, read_rows(&a, call->output_grads[0], a.C), i32(call->inputs[0]) + a.first,
+                               a.rows / a.T, a.T, a.C, (size_t)a.m->size.V, a.first_row, a.row_count);
     }
     return TL_OK;
 }
@@ -310,8 +329,8 @@ static tl_result linear_backward(const tl_kernel_call *call, void *user) {
     while (next_block(&a)) {
         const float *in = read_rows(&a, call->inputs[0], K);
         const float *dout = read_rows(&a, call->output_grads[0], N);
-        nn_linear_backward(change_rows(&a, call->input_grads[0], K), a.dweight, a.dbias, dout, in,
-                           a.weight, a.rows, K, N);
+        nn_linear_backward(change_rows(&a, call->input_grads[0], K), NULL, NULL, dout, in, a.weight, a.rows, K, N);
+        if (a.dweight) nn_linear_backward_rows(a.dweight, dout, in, a.rows, K, N, a.first_row, a.row_count);
     }
     return TL_OK;
 }
@@ -438,26 +457,29 @@ static tl_result clip_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-// Update a param from its gradient; taken: steps that changed it, with this one.
+// Update so many floats of a param from their gradient; taken: steps that changed it, with this one.
 static void update_param(const training_param *p, float *param, float *moment, float *second, const float *grads,
-                         uint64_t taken) {
+                         size_t count, uint64_t taken) {
     nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
     adamw.rate = training_rate(taken - 1);
     adamw.weight_decay = p->decays ? 0.05f : 0.0f;
-    nn_adamw_update(param, moment, second, grads, (size_t)p->count, taken, &adamw);
+    nn_adamw_update(param, moment, second, grads, count, taken, &adamw);
 }
 
-// The outputs of a state: the weights, then both moments.
+// The outputs of a state: the weights, then both moments; or the same rows of each. Weight and bias are decayed
+// differently, so either is updated as far as the call has it.
 static tl_result adamw_update(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     const training_model *m = network->m;
     const training_node *n = training_node_of(m, call->node);
+    size_t count = (size_t)(call->outputs[0].range.bytes / sizeof(float)), bias = training_find_bias(m, n);
+    size_t first = (size_t)call->first * (count / (size_t)call->count), split = nn_min(bias - nn_min(bias, first), count);
     int i;
     for (i = 0; i < 2 && !network->overflows; i++) {
-        size_t first = i ? training_find_bias(m, n) : 0;
-        update_param(&m->params[i ? n->bias : n->weight], f32(call->outputs[0]) + first,
-                     f32(call->outputs[1]) + first, f32(call->outputs[2]) + first,
-                     f32(call->output_grads[0]) + first, network->taken);
+        size_t from = i ? split : 0;
+        update_param(&m->params[i ? n->bias : n->weight], f32(call->outputs[0]) + from, f32(call->outputs[1]) + from,
+                     f32(call->outputs[2]) + from, f32(call->output_grads[0]) + from, i ? count - split : split,
+                     network->taken);
     }
     return TL_OK;
 }
@@ -831,7 +853,8 @@ static void update_outside(training *t) {
     for (i = 0; i < m->param_kinds; i++) {
         const training_param *p = &m->params[i];
         float *param = t->floats + p->first;
-        update_param(p, param, param + m->param_count, param + 2 * m->param_count, t->grads + p->first, t->step);
+        update_param(p, param, param + m->param_count, param + 2 * m->param_count, t->grads + p->first,
+                     (size_t)p->count, t->step);
     }
 }
 
