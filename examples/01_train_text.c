@@ -891,7 +891,7 @@ static tl_result train_step(training *t) {
 
 // -- rehearsal: measure every node --
 
-enum { REHEARSAL_MAX = 3, REHEARSAL_STEPS = 62, WARM_STEPS = 2, REHEARSAL_ROWS = 8 };  // of the widest pieces
+enum { REHEARSAL_MAX = 3, REHEARSAL_STEPS = 62, WARM_STEPS = 2, REHEARSAL_ROWS = 4 };  // of the widest pieces
 
 // Train a few steps by each plan, in turns, and throw the networks away. The plans are used up.
 // models, plans: [count]; times: [count][cost slots] overwritten with the ns of each node's forward and backward in a step, of all
@@ -1465,16 +1465,20 @@ static tl_result cut_model(program *p, uint64_t piece_bytes, training_model *cut
     return tl_apply_pieces(&p->env, &desc, &cut->graph);
 }
 
+// What all gradients of weights and their updates take in a step, with the other gradients of the same nodes.
+static uint64_t sum_backwards(const training_model *m, const uint64_t *times) {
+    uint64_t sum = times[training_update_slot(m)];
+    int32_t id;
+    for (id = 0; id < m->node_count; id++)
+        if (m->nodes[id].weight >= 0) sum += times[2 * id + 1];
+    return sum;
+}
+
 // The cost of a further call, from the times of a step without pieces and of one with them. It has in it what a kernel
-// does again in each call: the program's, which copies the gradient of the output for a few rows as for all.
-static uint64_t measure_pieces(const training_model *cut, const uint64_t *whole, const uint64_t *pieces, size_t slots) {
-    uint64_t less = 0, more = 0;
+// does again in each call: nn_matmul_add copies the gradient of the output for a few rows as for all.
+static uint64_t measure_pieces(const training_model *cut, const uint64_t *whole, const uint64_t *pieces) {
+    uint64_t less = sum_backwards(cut, whole), more = sum_backwards(cut, pieces);
     int32_t states, calls = 2 * count_pieces(&cut->graph, &states) - states;
-    size_t i;
-    for (i = 0; i < slots; i++) {
-        less += whole[i];
-        more += pieces[i];
-    }
     return calls > 0 && more > less ? (more - less) / (uint64_t)calls : 0;
 }
 
@@ -1500,7 +1504,7 @@ static int prepare_costs(program *p, const training_model *const *models, tl_pla
         p->m.update_rate = training_find_update_rate(&p->m, costs[update]);
         p->outside_ns = costs[slots - 1];
         for (i = 0; i < slots && count > 1; i++) p->keep_all_ns += times[i];
-        if (count > 2) p->piece_ns = measure_pieces(models[2], costs, costs + slots, slots - 1);
+        if (count > 2) p->piece_ns = measure_pieces(models[2], costs, costs + slots);
     }
     free(times);
     if (result) return training_fail_result(&p->env, "rehearsal", result);
@@ -1514,8 +1518,9 @@ static int prepare_costs(program *p, const training_model *const *models, tl_pla
     return result ? training_fail_result(&p->env, "graph", result) : TRAINING_OK;
 }
 
-// Rehearse for the table: with everything kept, with little, and with that and pieces of a few rows. The size of the
-// pieces matters little: 4 to 7 us a call were measured for all of them, from rows one by one to halves of a gradient.
+// Rehearse for the table: with everything kept, with little, and with that and pieces of a few rows. Their size matters
+// little: a call took 4 to 7 us with all of them, from rows one by one to halves of a gradient. Small ones are many,
+// so that what they take shows.
 static int rehearse_table(program *p, tl_plan *plans) {
     tl_checkpoint_config config = tl_checkpoint_uniform(1);
     const training_model *models[REHEARSAL_MAX];
