@@ -445,7 +445,7 @@ class Rows(unittest.TestCase):
 
     def test_what_has_no_row_for_each_output_has_none(self):
         image = (2, 4, 8, 8)
-        for layer in (nn.BatchNorm2d(4), nn.ConvTranspose2d(4, 6, 3), nn.PReLU(4), nn.GroupNorm(2, 4), nn.Conv2d(4, 1, 3)):
+        for layer in (nn.BatchNorm2d(4), nn.ConvTranspose2d(4, 6, 3, bias=False), nn.PReLU(4), nn.GroupNorm(2, 4), nn.Conv2d(4, 1, 3)):
             self.assertEqual(rows_of(net(lambda self, x: self.l(x), l=layer), image), {})
         tied = net(lambda self, t: self.e(t) * self.e.weight.sum(), e=nn.Embedding(10, 4))      # the sum has no rows
         self.assertEqual(rows_of(tied, torch.empty(2, dtype=torch.int64)), {})
@@ -454,6 +454,8 @@ class Rows(unittest.TestCase):
         self.assertEqual(rows_of(net(lambda self, x: self.b(self.a(x)), a=frozen, b=linear()), (2, 4)), {'b.w': (4, 80)})
 
     def test_weights_of_other_sizes_have_none_together(self):
+        w, b = nn.Parameter(torch.zeros(6, 4)), nn.Parameter(torch.zeros(1))        # a bias for all outputs
+        self.assertEqual(rows_of(net(lambda self, x: F.linear(x, self.w, self.b), w=w, b=b), (2, 4)), {})
         module = linear()
         module.scale = nn.Parameter(torch.zeros(3))     # a parameter of the same node, of which the op knows nothing
         self.assertEqual(rows_of(net(lambda self, x: self.a(x), a=module), (2, 4)), {})
