@@ -362,7 +362,7 @@ static tl_result tli_use_pieces(tli_op_run *o, uint64_t piece_bytes) {
 // before the first update.
 static int tli_may_cut(const tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
-    int32_t passes = asked->repeat_count;
+    uint64_t passes = asked->repeat_count > 0 ? (uint64_t)asked->repeat_count : 0;
     if (asked->strategy && !passes) passes = asked->strategy->gradient.accumulation_steps;
     return asked->may_train_in_pieces && !tli_ops_infer(o) && passes <= 1 && asked->in_flight <= 1 &&
            !asked->loss_scaler && !asked->transport;
