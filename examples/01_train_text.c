@@ -22,12 +22,16 @@
 // measures every node: these nanoseconds become the costs of the graph, by which plans are chosen
 // and step times predicted; --estimate plans by FLOP instead, the same on every machine. At last
 // the smallest budget trains on alone, so that the sample can be read.
+// Plans of the graph may make the gradient of a linear layer or of the embedding in pieces, some rows
+// at a time, each updated before the next is made (tl_choose_pieces, tl_apply_pieces): where the gradients
+// and not the activations set the peak (--batch 1), that lowers the least budget. What a further call
+// costs is measured in the rehearsal.
 // With --precision bf16 or f16 activations are stored in 16 bits and take half the bytes, under any
 // plan, and the same training in f32 beside them shows what that costs in loss.
 //
 // CONTENTS       (search for "// -- ")
 //                kernels    options    weights    training    rehearsal    rounds    table
-//                pictures    sample    command line    main
+//                pictures    sample    command line    pieces    costs    main
 
 #define _POSIX_C_SOURCE 200809L  // NOLINT: reserved for this; clock_gettime, isatty, mkdir
 
@@ -107,11 +111,19 @@ static uint64_t count_block_rows(const training_model *m, const training_node *n
     return rows < BLOCK_ROWS || n->op == TRAINING_LOSS ? rows : BLOCK_ROWS;
 }
 
-// The bytes that the kernels of a node need besides its output.
+// The weights of a node lie in rows of its width: of a linear layer one for each input, then the bias; of an
+// embedding one for each token, then one for each position. Kernels of these two make their gradients by rows.
+static uint64_t count_weight_rows(const training_model *m, const training_node *n) {
+    const training_param *bias = &m->params[n->bias];
+    return (bias->first + bias->count - m->params[n->weight].first) / n->width;
+}
+
+// The bytes that the kernels of a node need besides its output, and the rows of its weights.
 static void add_bytes(const training_model *m, const training_node *n, tl_node_desc *desc) {
     const training_dims *s = &m->size;
     uint64_t rows = count_block_rows(m, n, m->format != TL_FORMAT_F32) * sizeof(float), stored, scratch;
     if (n->op == TRAINING_NORM) desc->saved_bytes = nn_norm_saved_bytes((size_t)(s->B * s->T));
+    if (n->op == TRAINING_LINEAR || n->op == TRAINING_EMBED) desc->weight_rows = (int32_t)count_weight_rows(m, n);
     if (m->format != TL_FORMAT_F32) {
         desc->fwork_bytes = rows * count_row_floats(m, n, 0);
         desc->bwork_bytes = rows * count_row_floats(m, n, 1);
@@ -152,6 +164,7 @@ typedef struct args {
     const training_node  *n;
     const float *weight, *bias;
     float       *dweight, *dbias;
+    size_t       first_row, row_count;  // of the weights, of which dweight has these
     size_t       B, T, C, NH;
     size_t       first, rows;     // the block: rows of the batch, or elements of the call
     size_t       R, step;         // R = rows of the batch = B T, or elements; step = of a block
@@ -168,6 +181,14 @@ static int is_narrow(const tl_kernel_call *call, const tl_node *node) {
     return call->outputs[0].format != TL_FORMAT_F32;
 }
 
+// The rows of the gradient of its weights that a call is for: all of them, or some where the bytes are fewer.
+static void find_rows(args *a, const tl_kernel_call *call, size_t gradient_bytes) {
+    a->row_count = (size_t)count_weight_rows(a->m, a->n);
+    if (gradient_bytes == a->row_count * (size_t)a->n->width * sizeof(float)) return;
+    a->first_row = (size_t)call->first;
+    a->row_count = (size_t)call->count;
+}
+
 static args args_of(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     int32_t last = call->graph->nodes[call->node].input_count - 1;
@@ -181,12 +202,14 @@ static args args_of(const tl_kernel_call *call, void *user) {
         a.bias = network->params + bias;
         a.dweight = network->grads + weight;
         a.dbias = network->grads + bias;
+        a.row_count = (size_t)count_weight_rows(a.m, a.n);
     } else if (a.n->weight >= 0) {
         size_t bias = training_find_bias(a.m, a.n);
         a.weight = f32(call->inputs[last]);
         a.bias = a.weight ? a.weight + bias : NULL;
         a.dweight = f32(call->input_grads[last]);
         a.dbias = a.dweight ? a.dweight + bias : NULL;
+        find_rows(&a, call, (size_t)call->input_grads[last].range.bytes);
     }
     a.B = (size_t)a.m->size.B;
     a.T = (size_t)a.m->size.T;
@@ -264,9 +287,9 @@ static tl_result embed_forward(const tl_kernel_call *call, void *user) {
 
 static tl_result embed_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    while (next_block(&a)) {
-        nn_embed_backward(a.dweight, a.dbias, read_rows(&a, call->output_grads[0], a.C),
-                          i32(call->inputs[0]) + a.first, a.rows / a.T, a.T, a.C);
+    while (a.dweight && next_block(&a)) {
+        nn_embed_backward_rows(a.dweight, read_rows(&a, call->output_grads[0], a.C), i32(call->inputs[0]) + a.first,
+                               a.rows / a.T, a.T, a.C, (size_t)a.m->size.V, a.first_row, a.row_count);
     }
     return TL_OK;
 }
@@ -310,8 +333,8 @@ static tl_result linear_backward(const tl_kernel_call *call, void *user) {
     while (next_block(&a)) {
         const float *in = read_rows(&a, call->inputs[0], K);
         const float *dout = read_rows(&a, call->output_grads[0], N);
-        nn_linear_backward(change_rows(&a, call->input_grads[0], K), a.dweight, a.dbias, dout, in,
-                           a.weight, a.rows, K, N);
+        nn_linear_backward(change_rows(&a, call->input_grads[0], K), NULL, NULL, dout, in, a.weight, a.rows, K, N);
+        if (a.dweight) nn_linear_backward_rows(a.dweight, dout, in, a.rows, K, N, a.first_row, a.row_count);
     }
     return TL_OK;
 }
@@ -438,26 +461,29 @@ static tl_result clip_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-// Update a param from its gradient; taken: steps that changed it, with this one.
+// Update so many floats of a param from their gradient; taken: steps that changed it, with this one.
 static void update_param(const training_param *p, float *param, float *moment, float *second, const float *grads,
-                         uint64_t taken) {
+                         size_t count, uint64_t taken) {
     nn_adamw adamw = { 0.0f, 0.9f, 0.98f, 1e-8f, 0.0f };
     adamw.rate = training_rate(taken - 1);
     adamw.weight_decay = p->decays ? 0.05f : 0.0f;
-    nn_adamw_update(param, moment, second, grads, (size_t)p->count, taken, &adamw);
+    nn_adamw_update(param, moment, second, grads, count, taken, &adamw);
 }
 
-// The outputs of a state: the weights, then both moments.
+// The outputs of a state: the weights, then both moments; or the same rows of each. Weight and bias are decayed
+// differently, so either is updated as far as the call has it.
 static tl_result adamw_update(const tl_kernel_call *call, void *user) {
     const net *network = (const net *)user;
     const training_model *m = network->m;
     const training_node *n = training_node_of(m, call->node);
+    size_t count = (size_t)(call->outputs[0].range.bytes / sizeof(float)), bias = training_find_bias(m, n);
+    size_t first = (size_t)call->first * (count / (size_t)call->count), split = nn_min(bias - nn_min(bias, first), count);
     int i;
     for (i = 0; i < 2 && !network->overflows; i++) {
-        size_t first = i ? training_find_bias(m, n) : 0;
-        update_param(&m->params[i ? n->bias : n->weight], f32(call->outputs[0]) + first,
-                     f32(call->outputs[1]) + first, f32(call->outputs[2]) + first,
-                     f32(call->output_grads[0]) + first, network->taken);
+        size_t from = i ? split : 0;
+        update_param(&m->params[i ? n->bias : n->weight], f32(call->outputs[0]) + from, f32(call->outputs[1]) + from,
+                     f32(call->outputs[2]) + from, f32(call->output_grads[0]) + from, i ? count - split : split,
+                     network->taken);
     }
     return TL_OK;
 }
@@ -499,6 +525,7 @@ typedef struct options {
     int         given_size, given_seed, given_steps, given_seconds, checked, estimates;
     tl_format   format;           // of --precision
     tl_updates  when;             // of --updates
+    int         whole;            // 1 = --whole-gradients: none is made in pieces
     int         outside;          // 1 = --updates outside: weights and AdamW are no part of the plan
     int         kinds[TRAINING_KIND_COUNT];  // 1 = the table has plans of this kind
 } options;
@@ -831,7 +858,8 @@ static void update_outside(training *t) {
     for (i = 0; i < m->param_kinds; i++) {
         const training_param *p = &m->params[i];
         float *param = t->floats + p->first;
-        update_param(p, param, param + m->param_count, param + 2 * m->param_count, t->grads + p->first, t->step);
+        update_param(p, param, param + m->param_count, param + 2 * m->param_count, t->grads + p->first,
+                     (size_t)p->count, t->step);
     }
 }
 
@@ -863,16 +891,16 @@ static tl_result train_step(training *t) {
 
 // -- rehearsal: measure every node --
 
-enum { REHEARSAL_MAX = 2, REHEARSAL_STEPS = 62, WARM_STEPS = 2 };
+enum { REHEARSAL_MAX = 3, REHEARSAL_STEPS = 62, WARM_STEPS = 2, REHEARSAL_ROWS = 4 };  // of the widest pieces
 
 // Train a few steps by each plan, in turns, and throw the networks away. The plans are used up.
-// times: [count][cost slots] overwritten with the ns of each node's forward and backward in a step, of all
+// models, plans: [count]; times: [count][cost slots] overwritten with the ns of each node's forward and backward in a step, of all
 // updates, and at last of all that a step takes besides them. What disturbs a step can only add to
 // it, and may last as long as the rehearsal: the lower quartile is steadier than the median.
-static tl_result rehearse(tl_env *env, const training_model *m, const training_text *txt,
+static tl_result rehearse(tl_env *env, const training_model *const *models, const training_text *txt,
                           const options *o, const weights *w, tl_plan *plans, int count,
                           uint64_t *times) {
-    size_t slots = training_count_cost_slots(m), i, steps = 0;
+    size_t slots = training_count_cost_slots(models[0]), i, steps = 0;
     uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, 8);
     uint64_t column[REHEARSAL_STEPS];
     training t[REHEARSAL_MAX];
@@ -880,7 +908,7 @@ static tl_result rehearse(tl_env *env, const training_model *m, const training_t
     int k;
     memset(t, 0, sizeof t);
     for (k = 0; k < count && !result; k++)
-        result = init_training(env, &t[k], m, txt, o, w, &plans[k], 0);
+        result = init_training(env, &t[k], models[k], txt, o, w, &plans[k], 0);
     for (; steps < REHEARSAL_STEPS && !result && !training_interrupted; steps++) {
         for (k = 0; k < count && !result; k++) {
             uint64_t *row = samples + ((size_t)k * REHEARSAL_STEPS + steps) * slots;
@@ -919,7 +947,10 @@ typedef struct program {
     float   *states[2];           // [3][param_count] of the first row after a step, of another
     uint64_t outside_ns;          // of a step, beside the nodes
     uint64_t keep_all_ns;         // of a step that keeps everything; 0 = not measured
+    uint64_t piece_ns;            // of a further call of a kernel, where gradients are in pieces: see measure_pieces
+    uint64_t piece_bytes;         // with --budget: the pieces of the rehearsal; UINT64_MAX = gradients are whole
     training rows[ROW_MAX];       // the first one keeps everything, but with --budget
+    training_model models[ROW_MAX];  // of the rows: m with a graph of its own, in which gradients may be in pieces
     int32_t  row_count;
     uint64_t rounds;              // finished
     float   *losses;              // [steps] of the first row
@@ -994,16 +1025,31 @@ static float mean_loss(const program *p, const float *losses, uint64_t count) {
     return sum / (float)count;
 }
 
+// The pieces in which a graph makes gradients, and of how many states.
+static int32_t count_pieces(const tl_graph *graph, int32_t *states) {
+    int32_t id, count = 0;
+    *states = 0;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        if (node->state != TL_STATE_PIECES) continue;
+        count += (node->weight_rows + node->piece_rows - 1) / node->piece_rows;
+        ++*states;
+    }
+    return count;
+}
+
 static void print_row(const program *p, const training *t, float loss) {
-    char budget[24] = "-", recomputed[24];
+    char budget[24] = "-", recomputed[24], pieces[24];
     int is_reference = t == &p->rows[0] || t == &p->plain;
+    int32_t states;
     if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
     snprintf(recomputed, sizeof recomputed, "%d of %d", (int)t->report.recompute_count,
              (int)(t->report.forward_count - t->report.recompute_count));
-    printf("%-12s %9s %13llu %14llu %8llu %11s", t->label, budget,
+    snprintf(pieces, sizeof pieces, "%d", (int)count_pieces(&t->m->graph, &states));
+    printf("%-12s %9s %13llu %14llu %8llu %11s %7s", t->label, budget,
            (unsigned long long)t->report.planned_peak_bytes,
            (unsigned long long)t->report.measured_peak_bytes,
-           (unsigned long long)t->report.taken_bytes, recomputed);
+           (unsigned long long)t->report.taken_bytes, recomputed, pieces);
     if (p->row_count == 1 && !p->plain_losses) printf("  %8s", "-");
     else printf("  %8.3f", t->measured_ratio);
     if (t == &p->plain) printf("  %9s", "-");
@@ -1040,9 +1086,9 @@ static int print_table(program *p) {
     int32_t k, gaps = 0;
     int code = TRAINING_OK;
     if (!p->rounds) return TRAINING_OK;
-    printf("\n%-30s                                  forwards   step time / keep all            weights\n",
+    printf("\n%-30s                                  forwards     in   step time / keep all            weights\n",
            p->o.outside ? "activations of one step" : "all bytes of one step");
-    printf("row             budget  planned peak  measured peak    taken  made again  measured  predicted"
+    printf("row             budget  planned peak  measured peak    taken  made again  pieces  measured  predicted"
            "    loss  equal%s\n", p->o.precision ? "  precision  skipped" : "");
     for (k = p->plain_losses ? -1 : 0; k < p->row_count; k++) {
         training *t = k < 0 ? &p->plain : &p->rows[k];
@@ -1244,6 +1290,9 @@ static const char *const usage =
     "                     no part of the plan, so that budgets are of activations alone\n"
     "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
     "                     of a --budget the graph, unless this says layers\n"
+    "  --whole-gradients  plans of the graph may make gradients of linear layers and embeddings by rows, each\n"
+    "                     updated before the next are made; this keeps them whole. So do --updates end\n"
+    "                     and outside, a loss scale, --micro-batches, and plans by layers\n"
     "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
     " time\n"
     "  --precision NAME   f32, bf16 or f16: how activations are stored (f32). Weights, optimizer,\n"
@@ -1286,6 +1335,7 @@ static int read_options(options *o, int count, char **argv, int *done) {
         { "--out", 0, 0, NULL, &o->out, NULL },
         { "--budget", 0, 0, NULL, &o->budget, NULL },
         { "--plan", 0, 0, NULL, &o->plan, NULL },
+        { "--whole-gradients", 0, 0, NULL, NULL, &o->whole },
         { "--checked", 0, 0, NULL, NULL, &o->checked },
         { "--estimate", 0, 0, NULL, NULL, &o->estimates },
         { "--quick", 0, 0, NULL, NULL, NULL },
@@ -1370,6 +1420,124 @@ static int parse_budget(const char *value, uint64_t keep_all, uint64_t *bytes) {
                          value);
 }
 
+// -- pieces: gradients that are never there whole --
+//
+// A linear layer and an embedding make some rows of the gradient of their weights, AdamW updates them, and their
+// bytes take the next ones. Not where several micro-batches add to a gradient, where updates wait for the end of the
+// step, or where an overflow must be known before the first of them.
+
+static int may_cut(const program *p) {
+    return p->o.kinds[TRAINING_GRAPH] && !p->o.whole && p->m.owns_weights && !p->m.holds_gradients && p->m.updates == TL_UPDATES_FUSED;
+}
+
+// What a further call of a kernel costs: measured; or estimated by the elements of the widest gradient of an output,
+// which every call for rows reads.
+static uint64_t find_call_cost(const program *p) {
+    const training_dims *s = &p->m.size;
+    return p->m.node_ns ? p->piece_ns : 4 * s->C * s->B * s->T;
+}
+
+// Choose the largest gradient that is made at once: for the cheapest plan within a budget, or where there is none for
+// the least budget. UINT64_MAX = all stay whole.
+static tl_result choose_pieces(program *p, uint64_t budget, uint64_t *piece_bytes) {
+    tl_remat_desc desc;
+    tl_result result;
+    *piece_bytes = UINT64_MAX;
+    if (!may_cut(p)) return TL_OK;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->m.graph;
+    desc.budget_bytes = budget;
+    desc.work_limit = TRAINING_WORK;
+    desc.alignment_bytes = p->m.alignment_bytes;
+    result = tl_choose_pieces(&p->env, &desc, find_call_cost(p), piece_bytes, NULL);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// The model with a graph of its own, in which gradients are made in pieces of so many bytes.
+static tl_result cut_model(program *p, uint64_t piece_bytes, training_model *cut) {
+    tl_pieces_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->m.graph;
+    desc.piece_bytes = piece_bytes;
+    desc.alignment_bytes = p->m.alignment_bytes;
+    desc.call_cost = find_call_cost(p);
+    *cut = p->m;
+    return tl_apply_pieces(&p->env, &desc, &cut->graph);
+}
+
+// What all gradients of weights and their updates take in a step, with the other gradients of the same nodes.
+static uint64_t sum_backwards(const training_model *m, const uint64_t *times) {
+    uint64_t sum = times[training_update_slot(m)];
+    int32_t id;
+    for (id = 0; id < m->node_count; id++)
+        if (m->nodes[id].weight >= 0) sum += times[2 * id + 1];
+    return sum;
+}
+
+// The cost of a further call, from the times of a step without pieces and of one with them. It has in it what a kernel
+// does again in each call: nn_matmul_add copies the gradient of the output for a few rows as for all.
+static uint64_t measure_pieces(const training_model *cut, const uint64_t *whole, const uint64_t *pieces) {
+    uint64_t less = sum_backwards(cut, whole), more = sum_backwards(cut, pieces);
+    int32_t states, calls = 2 * count_pieces(&cut->graph, &states) - states;
+    return calls > 0 && more > less ? (more - less) / (uint64_t)calls : 0;
+}
+
+// -- costs --
+
+// Measure the nodes and build the graph again with what they take.
+//
+// Up to three networks rehearse: the first keeps everything, the second little. The same kernel is
+// quicker in the second, whose smaller memory stays in the cache (by 5 % here and there), so
+// its nanoseconds are the costs by which plans are made, while those of the first make up the step
+// that all ratios refer to. The third is the second with gradients in pieces, whose calls take the difference.
+// Under --budget there is only one; where it has pieces, what they take is in the backward of their readers.
+static int prepare_costs(program *p, const training_model *const *models, tl_plan *plans, int count) {
+    size_t slots = training_count_cost_slots(&p->m), update = training_update_slot(&p->m), i;
+    uint64_t *times = (uint64_t *)calloc(REHEARSAL_MAX * slots, sizeof *times);
+    const uint64_t *costs = times + (count > 1 ? slots : 0);
+    tl_result result = times ? TL_OK : TL_ERROR_NO_MEMORY;
+    p->node_ns = (uint64_t *)calloc(slots, sizeof *p->node_ns);
+    if (!p->node_ns) result = TL_ERROR_NO_MEMORY;
+    if (!result) result = rehearse(&p->env, models, &p->t, &p->o, &p->w, plans, count, times);
+    if (!result) {
+        for (i = 0; i < update; i++) p->node_ns[i] = costs[i] / p->o.micro_batches;
+        p->m.update_rate = training_find_update_rate(&p->m, costs[update]);
+        p->outside_ns = costs[slots - 1];
+        for (i = 0; i < slots && count > 1; i++) p->keep_all_ns += times[i];
+        if (count > 2) p->piece_ns = measure_pieces(models[2], costs, costs + slots);
+    }
+    free(times);
+    if (result) return training_fail_result(&p->env, "rehearsal", result);
+    if (training_interrupted)
+        return training_fail(TRAINING_INPUT, "interrupted before the first step");
+    training_free_model(&p->env, &p->m);
+    tl_free_plan(&p->env, &p->keep_all);
+    p->m.node_ns = p->node_ns;
+    result = training_build_model(&p->env, &p->m);
+    if (!result) result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
+    return result ? training_fail_result(&p->env, "graph", result) : TRAINING_OK;
+}
+
+// Rehearse for the table: with everything kept, with little, and with that and pieces of a few rows. Their size matters
+// little: a call took 4 to 7 us with all of them, from rows one by one to halves of a gradient. Small ones are many,
+// so that what they take shows.
+static int rehearse_table(program *p, tl_plan *plans) {
+    tl_checkpoint_config config = tl_checkpoint_uniform(1);
+    const training_model *models[REHEARSAL_MAX];
+    training_model cut;
+    tl_result result = cut_model(p, REHEARSAL_ROWS * 4 * p->m.size.C * sizeof(float), &cut);
+    int code;
+    models[0] = models[1] = &p->m;
+    models[2] = &cut;
+    if (result) return training_fail_result(&p->env, "pieces", result);
+    result = tl_plan_checkpoints(&p->env, &p->m.graph, &config, &plans[1]);
+    if (!result) result = tl_plan_checkpoints(&p->env, &cut.graph, &config, &plans[2]);
+    code = result ? training_fail_result(&p->env, "plan", result)
+                  : prepare_costs(p, models, plans, may_cut(p) ? 3 : 2);
+    tl_free_graph(&p->env, &cut.graph);
+    return code;
+}
+
 // -- main --
 
 // Take the sizes of loaded weights; refuse others.
@@ -1393,38 +1561,6 @@ static int adopt_weights(program *p) {
     return TRAINING_OK;
 }
 
-// Measure the nodes and build the graph again with what they take.
-//
-// Two networks rehearse: the first keeps everything, the last one little. The same kernel is
-// quicker in the second, whose smaller memory stays in the cache (by 5 % here and there), so
-// its nanoseconds are the costs by which plans are made, while those of the first make up the step
-// that all ratios refer to. Under --budget there is only the second.
-static int prepare_costs(program *p, tl_plan *plans, int count) {
-    size_t slots = training_count_cost_slots(&p->m), update = training_update_slot(&p->m), i;
-    uint64_t *times = (uint64_t *)calloc(REHEARSAL_MAX * slots, sizeof *times), *last;
-    tl_result result = times ? TL_OK : TL_ERROR_NO_MEMORY;
-    p->node_ns = (uint64_t *)calloc(slots, sizeof *p->node_ns);
-    if (!p->node_ns) result = TL_ERROR_NO_MEMORY;
-    if (!result) result = rehearse(&p->env, &p->m, &p->t, &p->o, &p->w, plans, count, times);
-    if (!result) {
-        last = times + (size_t)(count - 1) * slots;
-        for (i = 0; i < update; i++) p->node_ns[i] = last[i] / p->o.micro_batches;
-        p->m.update_rate = training_find_update_rate(&p->m, last[update]);
-        p->outside_ns = last[slots - 1];
-        for (i = 0; i < slots && count > 1; i++) p->keep_all_ns += times[i];
-    }
-    free(times);
-    if (result) return training_fail_result(&p->env, "rehearsal", result);
-    if (training_interrupted)
-        return training_fail(TRAINING_INPUT, "interrupted before the first step");
-    training_free_model(&p->env, &p->m);
-    tl_free_plan(&p->env, &p->keep_all);
-    p->m.node_ns = p->node_ns;
-    result = training_build_model(&p->env, &p->m);
-    if (!result) result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
-    return result ? training_fail_result(&p->env, "graph", result) : TRAINING_OK;
-}
-
 static int fail_infeasible(const program *p, const training_found *found) {
     int32_t id = found->least_node;
     char layer[32] = "";
@@ -1437,18 +1573,21 @@ static int fail_infeasible(const program *p, const training_found *found) {
                          tl_name_node(&p->m.graph, id), layer);
 }
 
-// What a step by a plan takes: of several micro-batches the last one updates.
+// What a step by a plan takes: of several micro-batches the last one updates, and none is in pieces then.
 static uint64_t predict_step(const program *p, const tl_plan *plan) {
     uint64_t updates = training_update_cost(&p->m);
     return p->o.micro_batches * (plan->cost - updates) + updates + p->outside_ns;
 }
 
-// Add a row; budget 0 = keep all. The plan belongs to it then.
-static int add_row(program *p, const char *label, tl_plan *plan, uint64_t budget) {
-    training *t = &p->rows[p->row_count++];
+// Add a row; budget 0 = keep all. The model, which cut_model made, and the plan belong to it then.
+static int add_row(program *p, const char *label, const training_model *model, tl_plan *plan, uint64_t budget) {
+    training *t = &p->rows[p->row_count];
+    training_model *m = &p->models[p->row_count++];
     uint64_t keep_all_ns = p->keep_all_ns;
     double predicted = (double)predict_step(p, plan);
-    tl_result result = init_training(&p->env, t, &p->m, &p->t, &p->o, &p->w, plan, budget);
+    tl_result result;
+    *m = *model;
+    result = init_training(&p->env, t, m, &p->t, &p->o, &p->w, plan, budget);
     snprintf(t->label, sizeof t->label, "%s", label);
     if (!keep_all_ns) keep_all_ns = predict_step(p, &p->keep_all);
     t->predicted_ratio = budget ? predicted / (double)keep_all_ns : 1.0;
@@ -1457,20 +1596,34 @@ static int add_row(program *p, const char *label, tl_plan *plan, uint64_t budget
     return result ? training_fail_result(&p->env, label, result) : TRAINING_OK;
 }
 
-// Add a row of the table; *is_least is 1 where it is the least that this kind of plan can do.
+// Add a row of the table; *is_least is 1 where it is the least that this kind of plan can do. Plans of the graph may
+// make gradients in pieces.
 static int add_found_row(program *p, const training_goal *goal, int *is_least) {
     training_found found;
+    training_model model;
     training *t = &p->rows[p->row_count];
-    uint64_t budget;
-    char label[16];
-    tl_result result =
-        training_find_row(&p->env, &p->m, goal, &found, &budget, label, is_least);
+    uint64_t budget = goal->keep_all_bytes / 100 * goal->percent, piece_bytes = UINT64_MAX;
+    char label[16] = "pieces";
+    tl_result result = TL_OK;
     int code;
+    if (goal->kind == TRAINING_GRAPH) result = choose_pieces(p, budget ? budget : 1, &piece_bytes);
+    if (!result) result = cut_model(p, piece_bytes, &model);
     if (result) return training_fail_result(&p->env, label, result);
-    code = add_row(p, label, &found.plan, budget);
+    result = training_find_row(&p->env, &model, goal, &found, &budget, label, is_least);
+    if (result) tl_free_graph(&p->env, &model.graph);
+    if (result) return training_fail_result(&p->env, label, result);
+    code = add_row(p, label, &model, &found.plan, budget);
     if (goal->kind == TRAINING_GRAPH) t->gap_ratio = found.gap_ratio;
     t->is_drawn = goal->kind == TRAINING_GRAPH || !p->o.kinds[TRAINING_GRAPH];
     return code;
+}
+
+static int add_keep_all(program *p) {
+    training_model model;
+    tl_plan plan;
+    tl_result result = cut_model(p, UINT64_MAX, &model);
+    if (!result) result = tl_plan_keep_all(&p->env, &model.graph, 0, &plan);
+    return result ? training_fail_result(&p->env, "keep all", result) : add_row(p, "keep all", &model, &plan, 0);
 }
 
 // The rows of the table: keep all; then shares of its bytes and the least there is, by each kind of plan, until it
@@ -1478,10 +1631,7 @@ static int add_found_row(program *p, const training_goal *goal, int *is_least) {
 static int add_rows(program *p) {
     static const unsigned percents[] = { 80, 65, 55, 45, 0 };
     int done[TRAINING_KIND_COUNT] = { 0 }, k, kind;
-    tl_plan plan;
-    tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan);
-    int code = result ? training_fail_result(&p->env, "keep all", result)
-                      : add_row(p, "keep all", &plan, 0);
+    int code = add_keep_all(p);
     for (k = 0; k < 5; k++) {
         for (kind = 0; kind < TRAINING_KIND_COUNT && !code; kind++) {
             training_goal goal;
@@ -1495,45 +1645,63 @@ static int add_rows(program *p) {
     return code;
 }
 
+// Plan within --budget, and rehearse the plan (is_last 0) or make it the row. The pieces are those of the first plan:
+// the costs that are measured have theirs in them.
+static int plan_budget(program *p, training_kind kind, uint64_t bytes, int is_first, int is_last) {
+    const training_model *rehearsed;
+    training_model model;
+    training_found found;
+    tl_result result = TL_OK;
+    int code;
+    if (is_first) p->piece_bytes = UINT64_MAX;
+    if (is_first && kind == TRAINING_GRAPH) result = choose_pieces(p, bytes, &p->piece_bytes);
+    if (!result) result = cut_model(p, p->piece_bytes, &model);
+    if (result) return training_fail_result(&p->env, "pieces", result);
+    rehearsed = &model;
+    result = training_find_plan(&p->env, &model, kind, bytes, &found);
+    if (result) code = training_fail_result(&p->env, "budget", result);
+    else if (!found.plan.steps) code = fail_infeasible(p, &found);
+    else if (is_last) code = add_row(p, "budget", &model, &found.plan, bytes);
+    else code = prepare_costs(p, &rehearsed, &found.plan, 1);
+    if (!p->row_count) tl_free_graph(&p->env, &model.graph);
+    else if (kind == TRAINING_GRAPH) p->rows[0].gap_ratio = found.gap_ratio;
+    tl_free_plan(&p->env, &found.plan);
+    return code;
+}
+
 // One run within --budget, and never a byte more: not in the rehearsal either.
 static int add_budget_row(program *p) {
     uint64_t bytes = 0;
     training_kind kind = p->o.kinds[TRAINING_GRAPH] ? TRAINING_GRAPH : TRAINING_LAYERS;
-    training_found found;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
     int pass, code;
-    memset(&found, 0, sizeof found);
     if (result) return training_fail_result(&p->env, "keep all", result);
     code = parse_budget(p->o.budget, p->keep_all.peak_bytes, &bytes);
     for (pass = p->o.estimates; pass < 2 && !code; pass++) {  // by estimated costs, then measured
         if (pass == 1) training_print_costs(&p->m);
-        result = training_find_plan(&p->env, &p->m, kind, bytes ? bytes : 1, &found);
-        if (result) return training_fail_result(&p->env, "budget", result);
-        if (!found.plan.steps) code = fail_infeasible(p, &found);
-        else if (pass == 1) code = add_row(p, "budget", &found.plan, bytes);
-        else code = prepare_costs(p, &found.plan, 1);
-        tl_free_plan(&p->env, &found.plan);
+        code = plan_budget(p, kind, bytes ? bytes : 1, pass == p->o.estimates, pass == 1);
     }
-    if (!code && kind == TRAINING_GRAPH) p->rows[0].gap_ratio = found.gap_ratio;
     return code;
+}
+
+// Print what a further call costs, where gradients may be in pieces.
+static void print_pieces(const program *p) {
+    if (!may_cut(p)) return;
+    printf("pieces     a further call of a kernel for some rows of a gradient or their update: %.2f %s\n",
+           (double)find_call_cost(p) * 1e-3, p->m.node_ns ? "us, measured" : "kFLOP, estimated");
+    fflush(stdout);
 }
 
 // Measure the nodes, unless FLOP are to do, and add the rows.
 static int add_table(program *p) {
-    tl_checkpoint_config config = tl_checkpoint_uniform(1);
-    tl_plan plans[2];
+    tl_plan plans[REHEARSAL_MAX];
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plans[0]);
-    int code;
-    if (!result) result = tl_plan_checkpoints(&p->env, &p->m.graph, &config, &plans[1]);
+    int code = TRAINING_OK;
     if (result) return training_fail_result(&p->env, "plan", result);
-    if (p->o.estimates) {
-        p->keep_all = plans[0];
-        tl_free_plan(&p->env, &plans[1]);
-        code = TRAINING_OK;
-    } else {
-        code = prepare_costs(p, plans, 2);
-    }
+    if (p->o.estimates) p->keep_all = plans[0];
+    else code = rehearse_table(p, plans);
     training_print_costs(&p->m);
+    print_pieces(p);
     return code ? code : add_rows(p);
 }
 
@@ -1632,7 +1800,10 @@ int main(int count, char **argv) {
     if (code || done) return code;
     training_set_signals();
     code = run(&p, argv[0]);
-    for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
+    for (k = 0; k < p.row_count; k++) {
+        free_training(&p.env, &p.rows[k]);
+        tl_free_graph(&p.env, &p.models[k].graph);
+    }
     free_training(&p.env, &p.plain);
     training_free_model(&p.env, &p.wide);
     free(p.plain_losses);

@@ -38,6 +38,8 @@ exported. What decides on values of tensors cannot be traced. Serves PyTorch 1.1
 Weights, their gradients and constants (also tensors that forward makes from nothing) are no part of a plan and
 are not counted; --params adds the weights as param=. Or the plan owns them, with --optimizer: parameters that the
 same nodes read become a state, which its update changes; frozen ones and running statistics become states, too.
+Weights of linear layers, convolutions and embeddings have wrows=, a row for each output or entry with its bias, by
+which kernels may make their gradient (tl_plan --pieces); what its node has or shares beside them has none.
 """
 import argparse, contextlib, copy, importlib, importlib.util, inspect, math, operator, os, sys, types
 
@@ -68,6 +70,7 @@ class Node:
         self.flops = self.backward_flops = self.bytes = self.saved = self.param = self.reader_count = 0
         self.parametric = self.grad = self.keep = False
         self.weights, self.statistics = [], []      # parameters; buffers that its forward writes
+        self.rowed, self.param_rows = [], 0         # weights with a row for each output; rows of those in param
         self.held = None        # (reads, reads_out, saved) of PyTorch's autograd; None: as here
         self.id = -1
 
@@ -92,7 +95,7 @@ class Node:
             self.id, self.name, self.op, forward, backward if self.grad else 0, ','.join(map(str, self.out)),
             self.needs(), inputs)
         if self.saved and self.grad: text += ' saved=%d' % self.saved
-        if self.param: text += ' param=%d' % self.param
+        if self.param: text += ' param=%d' % self.param + (' wrows=%d' % self.param_rows if self.param_rows else '')
         if not self.grad and self.op != 'input': text += ' grad=no'
         return text + (' keep' if self.keep else '')
 
@@ -105,8 +108,8 @@ class State:
 
     op, flops, backward_flops = 'state', 0, 0
 
-    def __init__(self, name, kind, tensors):
-        self.name, self.kind, self.id = name, kind, -1
+    def __init__(self, name, kind, tensors, rows):
+        self.name, self.kind, self.rows, self.id = name, kind, rows, -1
         self.count, self.bytes = sum(t.numel() for t in tensors), sum(map(size_of, tensors))
         self.grad = kind in OPTIMIZERS
 
@@ -116,7 +119,8 @@ class State:
         cost = flops * self.count
         if roofline: cost = max(cost, FLOP_PER_BYTE * self.bytes * (3 + 2 * moments))
         kept = ' m=' + ','.join([str(self.bytes)] * moments) if moments else ''
-        return 'state %d %s %s w=%d%s upd=%d' % (self.id, self.name, self.kind, self.bytes, kept, cost)
+        rows = ' wrows=%d' % self.rows if self.rows else ''
+        return 'state %d %s %s w=%d%s upd=%d%s' % (self.id, self.name, self.kind, self.bytes, kept, cost, rows)
 
 
 class Graph:
@@ -287,6 +291,14 @@ class Call:
         if weight is not None: return [self.tensors[0], weight]
         if self.name in ('baddbmm', 'addmm', 'addbmm'): return self.tensors[-2:]
         return self.tensors[:2] if self.name.startswith(('conv', 'linear')) else self.tensors
+
+
+def row_weights(call):
+    """Parameters whose dimension 0 counts what the op makes: outputs of a linear layer or convolution, entries."""
+    if call.name not in ('linear', 'conv1d', 'conv2d', 'conv3d', 'embedding'): return []
+    weights = [call.argument(1, 'weight'), None if call.name == 'embedding' else call.argument(2, 'bias')]
+    given = call.args[0] if call.args else call.kwargs.get('input')
+    return [w for w in weights if isinstance(w, nn.Parameter) and w is not given]
 
 
 # -- costs: FLOP of one forward --
@@ -674,6 +686,7 @@ class Tracer(fx.Tracer):
         node.held = self.held_by(call, op)
         if self.needs == 'autograd' and node.held: node.reads, node.reads_out, node.saved = node.held
         if op.cost == 'attention': node.saved = 4 * (call.tensors[0].numel() // call.tensors[0].shape[-1])
+        node.rowed = row_weights(call)
         if call.module is not None: self.add_params(node, call.module.parameters())
         self.add_params(node, [t for t in call.tensors if isinstance(t, nn.Parameter)])
         if call.name == 'batch_norm' and call.module is not None and call.module.training:
@@ -698,6 +711,8 @@ class Tracer(fx.Tracer):
             if all(p is not w for w in node.weights): node.weights.append(p)
             if self.counts_params and id(p) not in self.counted: node.param += size_of(p)
             self.counted.add(id(p))
+        is_all = node.param == sum(map(size_of, node.weights))
+        node.param_rows = count_rows(node.weights, [node]) if node.param and is_all else 0
 
     def add(self, node, results):
         node.grad = node.op != 'input' and any(t.requires_grad for t in results)
@@ -808,6 +823,13 @@ def finish(tracer, outputs, loss):
     return nodes
 
 
+def count_rows(tensors, readers):
+    """Rows of weights that lie one behind the other in each: all have one for each output of all their readers; else 0."""
+    counts = {t.shape[0] for t in tensors}
+    is_rowed = all(any(t is r for r in n.rowed) for t in tensors for n in readers)
+    return counts.pop() if is_rowed and len(counts) == 1 and counts != {1} else 0
+
+
 def own_weights(nodes, optimizer, updates):
     """nodes with the states that their weights become: above their first reader, or above all nodes."""
     readers, groups, states = {}, {}, {}
@@ -823,7 +845,7 @@ def own_weights(nodes, optimizer, updates):
         name = '%s.%s' % (of[0].name, 'w' if kind in OPTIMIZERS else kind)
         while name in taken: name += '_'
         taken.add(name)
-        state = State(name, kind, tensors)
+        state = State(name, kind, tensors, count_rows(tensors, of))
         states.setdefault(of[0] if updates == 'fused' else nodes[0], []).append(state)
         for node in of:     # a backward reads weights where it makes the gradient of what it read
             passes = node.grad and any(source.grad for source, _ in node.inputs if isinstance(source, Node))

@@ -383,6 +383,24 @@ static inline void nn_embed_backward(float *dwte,             // (V, C) or NULL
     }
 }
 
+// Rows first .. first + count - 1 of both gradients together: those of the tokens, then those of the
+// positions. They have the bits that nn_embed_backward gives them.
+static inline void nn_embed_backward_rows(float *drows,           // (count, C)
+                                          const float *dout,      // (B, T, C)
+                                          const int32_t *tokens,  // (B, T)
+                                          size_t B, size_t T, size_t C, size_t V, size_t first,
+                                          size_t count) {
+    for (size_t r = 0; r < B * T; r++) {
+        size_t rows[2];
+        rows[0] = (size_t)tokens[r];
+        rows[1] = V + r % T;
+        for (int k = 0; k < 2; k++) {
+            if (rows[k] < first || rows[k] - first >= count) continue;
+            for (size_t c = 0; c < C; c++) drows[(rows[k] - first) * C + c] += dout[r * C + c];
+        }
+    }
+}
+
 // -- norm: each row to mean 0 and variance 1, then a weight and a bias per channel --
 // Reference: Ba, Kiros, Hinton, Layer Normalization, 2016, arXiv:1607.06450, section 3.
 
@@ -467,6 +485,19 @@ static inline void nn_linear_backward(float *din,           // (R, K) or NULL
     for (size_t r = 0; dbias && r < R; r++) {
         for (size_t j = 0; j < N; j++) dbias[j] += dout[r * N + j];
     }
+}
+
+// Rows first .. first + count - 1 of the gradients of weight and bias together: a row for each input,
+// then the bias as row K. They have the bits that nn_linear_backward gives them.
+static inline void nn_linear_backward_rows(float *drows,       // (count, N)
+                                           const float *dout,  // (R, N)
+                                           const float *in,    // (R, K)
+                                           size_t R, size_t K, size_t N, size_t first,
+                                           size_t count) {
+    size_t inputs = nn_min(first + count, K) - nn_min(first, K);
+    nn_matmul_add(drows, N, nn_transposed(in + first, K), nn_rows(dout, N), inputs, N, R);
+    if (inputs < count)
+        nn_linear_backward(NULL, NULL, drows + inputs * N, dout, NULL, NULL, R, K, N);
 }
 
 // -- attention: causal, several heads, on q, k and v side by side --

@@ -117,6 +117,22 @@ static inline void nn_conv2d_backward(float *din,           // (B, H, W, C) or N
     }
 }
 
+// Rows first .. first + count - 1 of the gradients of weight and bias together: a row for each tap and
+// channel, then the bias. They have the bits that nn_conv2d_backward gives them.
+static inline void nn_conv2d_backward_rows(float *drows,       // (count, N)
+                                           const float *dout,  // (B, H, W, N)
+                                           const float *in,    // (B, H, W, C)
+                                           float *scratch,     // nn_conv2d_scratch_bytes
+                                           size_t B, size_t H, size_t W, size_t C, size_t N,
+                                           size_t size, size_t first, size_t count) {
+    const float zero = 0.0f;
+    for (size_t b = 0; b < B; b++) {
+        nn_fill_windows(scratch, in + b * H * W * C, &zero, sizeof zero, H, W, C, size);
+        nn_linear_backward_rows(drows, dout + b * H * W * N, scratch, H * W, size * size * C, N,
+                                first, count);
+    }
+}
+
 // -- relu --
 
 static inline void nn_relu_forward(float *out, const float *in, size_t n) {

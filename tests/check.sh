@@ -492,7 +492,8 @@ step_torch() {      # the exporter, where some python3 has PyTorch, and the libr
         "$python" tests/test_export_torch.py > $out/torch.log 2>&1 || { cat $out/torch.log; fail "the exporter's tests"; }
         grep -E '^(SKIPPED|Ran )' $out/torch.log
         gcc -std=c99 -O1 "${strict[@]}" -o $out/torch_plan tests/torch_plan.c -lm -lpthread
-        "$python" tests/torch_check.py $out/torch_plan
+        make -s build/tl_plan WERROR=-Werror
+        "$python" tests/torch_check.py $out/torch_plan build/tl_plan
         return
     done
     skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"

@@ -59,6 +59,33 @@ for batches in 1 2; do
 done
 echo "fused, at the end, within budgets, saved and loaded: the same weights and moments"
 
+# Gradients in pieces, where these set the peak: fewer bytes, the same bits, of several sizes of pieces and in 16 bits. Not where
+# several batches add to a gradient, or updates wait.
+pieces() {      # NAME ARGUMENTS...: what a table of plans of the graph has in its least row: bytes and pieces
+    train --quick --checked --estimate --sample 0 --plan graph --batch 1 --context 4 "${@:2}" > "$out/$1.txt" 2> "$out/$1.err" ||
+        fail "$1: exit $?: $(cat "$out/$1.err")"
+    awk '$1 == "least" {print $3, $10; seen++} / NO /{bad = 1} END {exit seen != 1 || bad}' "$out/$1.txt" || fail "$1: $(cat "$out/$1.txt")"
+}
+read -r whole none <<< "$(pieces whole --whole-gradients)"
+read -r cut some <<< "$(pieces cut)"
+[ "$none" = 0 ] && [ "$some" -gt 0 ] && [ "$cut" -lt "$whole" ] || fail "least: $whole bytes, with $some pieces $cut"
+for how in "--micro-batches 2" "--updates end" "--updates outside" "--precision f16"; do
+    # shellcheck disable=SC2086  # an option and its value
+    read -r bytes none <<< "$(pieces uncut $how)"
+    [ "$none" = 0 ] && ! grep '^pieces' $out/uncut.txt || fail "$how: $none pieces"
+done
+read -r bytes some <<< "$(pieces narrow --precision bf16)"
+[ "$some" -gt 0 ] || fail "bf16: no pieces"
+small="--batch 1 --context 4 --plan graph"
+# shellcheck disable=SC2086  # arguments are words
+{
+    train --quick --estimate --sample 0 --steps 8 $small --whole-gradients --updates end --save $out/end.weights > $out/end.txt
+    for budget in $cut $(((cut + whole) / 2)) "$whole"; do same pieces.weights $small --checked --budget "$budget"; done
+    train --quick --sample 0 $small --budget "$cut" > $out/rehearsed.txt 2> $out/rehearsed.err || fail "rehearsed: exit $?: $(cat $out/rehearsed.err)"
+}
+awk '$1 == "budget" && $9 > 0 {seen++} END {exit seen != 1}' $out/rehearsed.txt || fail "rehearsed: $(cat $out/rehearsed.txt)"
+echo "gradients in pieces: $cut bytes for $whole, the same weights and moments"
+
 # Bad input.
 refuse() {      # SENTENCE ARGUMENTS...
     local code=0

@@ -369,7 +369,7 @@ class Costs(unittest.TestCase):
         def forward(self, t): return F.linear(self.e(t), self.e.weight)
         tokens = torch.empty(2, dtype=torch.int64)
         nodes = nodes_of(net(forward, e=nn.Embedding(10, 4)), tokens, params=True)
-        self.assertEqual(list(nodes.values())[1:], ['embedding 32 in 0 param=160', 'linear 80 in 1'])
+        self.assertEqual(list(nodes.values())[1:], ['embedding 32 in 0 param=160 wrows=10', 'linear 80 in 1'])
         self.assertNotIn('param', str(nodes_of(net(forward, e=nn.Embedding(10, 4)), tokens)))
 
 
@@ -387,19 +387,19 @@ class Weights(unittest.TestCase):
         module = net(lambda self, x: self.b(self.a(x)), a=linear(), b=linear())     # 4 x 4 and a bias: 80 bytes
         for optimizer, kept in ('sgd', ' upd=40'), ('momentum', ' m=80 upd=80'), ('adamw', ' m=80,80 upd=280'):
             states, nodes = states_of(module, (8, 4), optimizer=optimizer)
-            self.assertEqual(states, ['1 a.w %s w=80%s' % (optimizer, kept), '3 b.w %s w=80%s' % (optimizer, kept)])
+            self.assertEqual(states, ['%s %s w=80%s wrows=4' % (name, optimizer, kept) for name in ('1 a.w', '3 b.w')])
             self.assertEqual(nodes, {'x': 'none -', 'a': 'in0 0,1', 'b': 'in 2,3'})     # of a no gradient goes to x
         states, nodes = states_of(module, (8, 4), optimizer='sgd', updates='end')
         self.assertEqual([s.split()[0] for s in states], ['0', '1'])
         self.assertEqual(nodes['b'], 'in 3,1')
         states, _ = states_of(module, (8, 4), optimizer='adamw', cost='roofline')
-        self.assertEqual(states[0], '1 a.w adamw w=80 m=80,80 upd=%d' % (24 * 80 * 7))
+        self.assertEqual(states[0], '1 a.w adamw w=80 m=80,80 upd=%d wrows=4' % (24 * 80 * 7))
 
     def test_tied_weights_are_one_state(self):
         def forward(self, t): return F.linear(self.e(t), self.e.weight)
         tokens = torch.empty(2, dtype=torch.int64)
         states, nodes = states_of(net(forward, e=nn.Embedding(10, 4)), tokens, optimizer='sgd')
-        self.assertEqual(states, ['1 e.w sgd w=160 upd=80'])
+        self.assertEqual(states, ['1 e.w sgd w=160 upd=80 wrows=10'])
         self.assertEqual(list(nodes.values()), ['none -', 'in0 0,1', 'in 2,1'])
 
     def test_frozen_weights_and_statistics_are_states_without_update(self):
@@ -408,11 +408,57 @@ class Weights(unittest.TestCase):
         module.b.bias.requires_grad_(True)
         states, nodes = states_of(module, (8, 4), optimizer='momentum')
         self.assertEqual([s.split(' ', 1)[1] for s in states],
-                         ['a.w momentum w=80 m=80 upd=80', 'n.w momentum w=32 m=32 upd=32', 'n.stat stat w=32 stat',
-                          'b.frozen frozen w=64 frozen', 'b.w momentum w=16 m=16 upd=16'])
+                         ['a.w momentum w=80 m=80 upd=80 wrows=4', 'n.w momentum w=32 m=32 upd=32', 'n.stat stat w=32 stat',
+                          'b.frozen frozen w=64 frozen', 'b.w momentum w=16 m=16 upd=16 wrows=4'])
         self.assertEqual(nodes['n'], 'in0,in1 2,3,4')
         states, _ = states_of(module.eval(), (8, 4), optimizer='momentum')
         self.assertNotIn('n.stat stat w=32 stat', [s.split(' ', 1)[1] for s in states])
+
+
+def rows_of(module, *inputs, **options):
+    """{state: rows}, of those that have some"""
+    states, _ = states_of(module, *inputs, **dict(optimizer='sgd', **options))
+    values = {s.split()[1]: dict(v.split('=') for v in s.split()[3:] if '=' in v) for s in states}
+    return {name: (int(v['wrows']), int(v['w'])) for name, v in values.items() if 'wrows' in v}
+
+
+class Rows(unittest.TestCase):
+    def test_a_row_is_an_output_with_its_bias(self):
+        for bias in (True, False):
+            self.assertEqual(rows_of(net(lambda self, x: self.a(x), a=nn.Linear(4, 6, bias=bias)), (2, 4)),
+                             {'a.w': (6, 96 + 24 * bias)})
+            for conv, image in ((nn.Conv1d, (2, 4, 8)), (nn.Conv2d, (2, 4, 8, 8)), (nn.Conv3d, (2, 4, 8, 8, 8))):
+                rank = len(image) - 2
+                self.assertEqual(rows_of(net(lambda self, x: self.c(x), c=conv(4, 6, 3, groups=2, bias=bias)), image),
+                                 {'c.w': (6, 4 * (6 * 2 * 3 ** rank + 6 * bias))})
+        tokens = torch.empty(2, dtype=torch.int64)
+        self.assertEqual(rows_of(net(lambda self, t: self.e(t), e=nn.Embedding(10, 4)), tokens), {'e.w': (10, 160)})
+        self.assertEqual(rows_of(net(lambda self, x: F.relu_(self.a(x)), a=linear()), (2, 4)), {'a.w': (4, 80)})
+
+    def test_functions_say_which_argument_is_the_weight(self):
+        w, b = nn.Parameter(torch.zeros(6, 4)), nn.Parameter(torch.zeros(6))
+        self.assertEqual(rows_of(net(lambda self, x: F.linear(x, self.w, self.b), w=w, b=b), (2, 4)), {'linear.w': (6, 120)})
+        self.assertEqual(rows_of(net(lambda self, x: F.linear(x, bias=self.b, weight=self.w), w=w, b=b), (2, 4)),
+                         {'linear.w': (6, 120)})
+        self.assertEqual(rows_of(net(lambda self, x: F.linear(self.w, x), w=w), (2, 4)), {})
+        self.assertEqual(rows_of(net(lambda self, x: F.linear(self.w, self.w) + x, w=w), (6, 6)), {})
+
+    def test_what_has_no_row_for_each_output_has_none(self):
+        image = (2, 4, 8, 8)
+        for layer in (nn.BatchNorm2d(4), nn.ConvTranspose2d(4, 6, 3, bias=False), nn.PReLU(4), nn.GroupNorm(2, 4), nn.Conv2d(4, 1, 3)):
+            self.assertEqual(rows_of(net(lambda self, x: self.l(x), l=layer), image), {})
+        tied = net(lambda self, t: self.e(t) * self.e.weight.sum(), e=nn.Embedding(10, 4))      # the sum has no rows
+        self.assertEqual(rows_of(tied, torch.empty(2, dtype=torch.int64)), {})
+        frozen = linear()
+        frozen.requires_grad_(False)
+        self.assertEqual(rows_of(net(lambda self, x: self.b(self.a(x)), a=frozen, b=linear()), (2, 4)), {'b.w': (4, 80)})
+
+    def test_weights_of_other_sizes_have_none_together(self):
+        w, b = nn.Parameter(torch.zeros(6, 4)), nn.Parameter(torch.zeros(1))        # a bias for all outputs
+        self.assertEqual(rows_of(net(lambda self, x: F.linear(x, self.w, self.b), w=w, b=b), (2, 4)), {})
+        module = linear()
+        module.scale = nn.Parameter(torch.zeros(3))     # a parameter of the same node, of which the op knows nothing
+        self.assertEqual(rows_of(net(lambda self, x: self.a(x), a=module), (2, 4)), {})
 
 
 class Composites(unittest.TestCase):

@@ -349,6 +349,24 @@ static void embed_backward_matches_differences_and_accumulates(void **state) {
     assert_doubled(dwpe, once_p, ET * EC, "dwpe");
 }
 
+// Any rows of both gradients: tokens that come several times, positions, and a range that has some of either.
+static void embed_gradients_by_rows_have_the_same_bits(void **state) {
+    (void)state;
+    embed_ctx e = make_embed();
+    float w[EB * ET * EC], whole[(EV + ET) * EC] = {0};
+    fill_random(w, EB * ET * EC, 3);
+    nn_embed_backward(whole, whole + EV * EC, w, e.tokens, EB, ET, EC);
+    for (size_t first = 0; first < EV + ET; first++) {
+        for (size_t count = 1; first + count <= EV + ET; count++) {
+            float rows[(EV + ET) * EC + 1] = {0};
+            rows[count * EC] = 7.0f;  // behind the last row
+            nn_embed_backward_rows(rows, w, e.tokens, EB, ET, EC, EV, first, count);
+            assert_same_bits(rows, whole + first * EC, count * EC * sizeof(float));
+            assert_true(rows[count * EC] == 7.0f);
+        }
+    }
+}
+
 // -- norm --
 
 enum { NR = 4, NC = 7 };
@@ -514,6 +532,26 @@ static void linear_gradients_of_a_cut_batch_have_the_same_bits(void **state) {
         free(part), free(part_bias), free(part_in);
     }
     free(in), free(dout), free(weight), free(whole), free(whole_bias), free(whole_in);
+}
+
+// Any rows of both gradients, from any row on: weights, the bias, and both; what is there is added to.
+static void linear_gradients_by_rows_have_the_same_bits(void **state) {
+    (void)state;
+    enum { R = 131, K = 9, N = 70 };
+    float *in = make(R * K, 1), *dout = make(R * N, 2), *whole = make((K + 1) * N, 3), *start = make((K + 1) * N, 3);
+    nn_linear_backward(NULL, whole, whole + K * N, dout, in, NULL, R, K, N);
+    for (size_t first = 0; first <= K; first++) {
+        for (size_t count = 1; first + count <= K + 1; count++) {
+            float *rows = make_zero((K + 1) * N + 1);
+            memcpy(rows, start + first * N, count * N * sizeof(float));
+            rows[count * N] = 7.0f;  // behind the last row
+            nn_linear_backward_rows(rows, dout, in, R, K, N, first, count);
+            assert_same_bits(rows, whole + first * N, count * N * sizeof(float));
+            assert_true(rows[count * N] == 7.0f);
+            free(rows);
+        }
+    }
+    free(in), free(dout), free(whole), free(start);
 }
 
 // -- attention --
@@ -1011,6 +1049,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(matmul_of_an_empty_sum_changes_nothing),
         cmocka_unit_test(embed_adds_token_and_position),
         cmocka_unit_test(embed_backward_matches_differences_and_accumulates),
+        cmocka_unit_test(embed_gradients_by_rows_have_the_same_bits),
         cmocka_unit_test(norm_rows_get_mean_zero_and_variance_one),
         cmocka_unit_test(norm_of_a_constant_row_is_the_bias),
         cmocka_unit_test(norm_without_saved_has_the_same_bits),
@@ -1018,6 +1057,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(linear_is_in_times_weight_plus_bias),
         cmocka_unit_test(linear_backward_matches_differences_and_accumulates),
         cmocka_unit_test(linear_gradients_of_a_cut_batch_have_the_same_bits),
+        cmocka_unit_test(linear_gradients_by_rows_have_the_same_bits),
         cmocka_unit_test(attention_equals_the_formula),
         cmocka_unit_test(attention_never_reads_later_tokens),
         cmocka_unit_test(attention_gradient_of_early_outputs_is_zero_for_later_tokens),

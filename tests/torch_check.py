@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""torch_check.py [DRIVER]   graphs of export_torch.py, read, checked and planned by the library
+"""torch_check.py [DRIVER [TL_PLAN]]   graphs of export_torch.py, read, checked and planned by the library
 
 Each network is exported, read by tl_read_graph, held to tl_check_graph and planned by tl_plan_remat inside a
 share of what keeping everything takes (torch_plan.c; built with $CC, else cc, where no DRIVER is given). The
-plan must fit, and check_schedule.py of the reference data (TL_SHARED, else ../shared) must say the same.
+plan must fit, and check_schedule.py of the reference data (TL_SHARED, else ../shared) must say the same. With an optimizer
+build/tl_plan, where there is one, may cut the gradients of weights that have rows: at no higher cost.
 """
-import os, subprocess, sys, tempfile
+import os, re, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHARED = os.environ.get('TL_SHARED', os.path.join(HERE, '..', '..', 'shared'))
@@ -62,7 +63,39 @@ def planned(driver, path, percent):
     return got, text
 
 
-def plan_all_bytes(driver, name, make, folder):
+def cost_of(tl_plan, path, *options):
+    text = subprocess.run([tl_plan, path, '--budget', '92%', *options], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return int(re.search(r'^cost (\d+) of', text, re.M).group(1))
+
+
+def plan_pieces(tl_plan, name, path, module):
+    """Linear layers, convolutions and embeddings have rows, and plans with pieces of their gradients are none the worse."""
+    rowed = [m.weight.shape[0] for m in module.modules() if isinstance(m, (nn.Linear, nn.Conv2d, nn.Embedding))]
+    with open(path, encoding='ascii') as file:
+        rows = [int(w[6:]) for line in file for w in line.split() if w.startswith('wrows=')]
+    assert rows and not set(rows) - set(rowed), (name, rows, rowed)
+    if not os.path.exists(tl_plan): return print('SKIPPED %s in pieces: no %s' % (name, tl_plan))
+    whole, cut = cost_of(tl_plan, path), cost_of(tl_plan, path, '--pieces', 'auto')
+    assert cut <= whole, (name, cut, whole)
+    print('%-13s with AdamW inside 92 %%, %d of %d weights with rows: cost x %.6f of that with whole gradients' % (
+        name, len(rows), len(rowed), cut / whole))
+
+
+def least_in_pieces(tl_plan, folder):
+    """Of a batch of one the largest gradient sets the peak: in pieces it does not."""
+    module, inputs = network('encoder', 1)()
+    path = os.path.join(folder, 'one.tlg')
+    export(module, inputs, optimizer='adamw').write(path)
+    least = []
+    for options in ((), ('--pieces', 'auto')):
+        done = subprocess.run([tl_plan, path, '--budget', '1', *options], stderr=subprocess.PIPE, text=True)
+        least.append(int(re.search(r'the least that one was found for is (\d+) bytes', done.stderr).group(1)))
+    largest = max(4 * p.numel() for p in module.parameters())
+    assert least[0] - largest < least[1] < least[0], (least, largest)
+    print('encoder of one sequence, least: %d bytes, in pieces %d' % tuple(least))
+
+
+def plan_all_bytes(driver, tl_plan, name, make, folder):
     """The same with AdamW in the plan: every parameter that autograd trains is there three times."""
     module, inputs = make()
     peaks = []
@@ -77,6 +110,7 @@ def plan_all_bytes(driver, name, make, folder):
         statistics = sum(m.running_mean.numel() * 8 for m in module.modules() if isinstance(m, nn.BatchNorm2d))
         assert held.get('stat', 0) == statistics, held
         assert held['adamw'] == 3 * sum(p.numel() * 4 for p in module.parameters()), held
+        if updates == 'fused': plan_pieces(tl_plan, name, path, module)
         got, _ = planned(driver, path, 92)
         assert got['peak'] >= sum(held.values()), got
         peaks.append(got['keep_all'])
@@ -102,6 +136,7 @@ def plan(driver, name, make, percent, folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
+        tl_plan = sys.argv[2] if len(sys.argv) > 2 else os.path.join(HERE, '..', 'build', 'tl_plan')
         driver = sys.argv[1] if len(sys.argv) > 1 else os.path.join(folder, 'torch_plan')
         if len(sys.argv) < 2:
             source = os.path.join(HERE, 'torch_plan.c')
@@ -109,7 +144,8 @@ def main():
             subprocess.run([*compiler, source, '-lm', '-lpthread'], check=True)
         for name, make, percent in CASES:
             plan(driver, name, make, percent, folder)
-            plan_all_bytes(driver, name, make, folder)
+            plan_all_bytes(driver, tl_plan, name, make, folder)
+        if os.path.exists(tl_plan): least_in_pieces(tl_plan, folder)
     if not os.path.exists(CHECKER): print('SKIPPED torch_check: no reference data (tools/check_schedule.py)')
 
 

@@ -16,7 +16,13 @@ void layer_conv_forward(const layer_shape *s, float *out, const float *in, const
 
 void layer_conv_backward(const layer_shape *s, const float *dout, float *din, const float *in, const float *weight,
                          float *dweight, float *scratch) {
-    nn_conv2d_backward(din, dweight, dweight + taps(s, 3), dout, in, weight, scratch, 1, s->H, s->W, s->C, s->N, 3);
+    nn_conv2d_backward(din, dweight, dweight ? dweight + taps(s, 3) : NULL, dout, in, weight, scratch, 1, s->H, s->W, s->C,
+                       s->N, 3);
+}
+
+void layer_conv_backward_rows(const layer_shape *s, const float *dout, const float *in, float *drows, float *scratch,
+                              size_t first, size_t count) {
+    nn_conv2d_backward_rows(drows, dout, in, scratch, 1, s->H, s->W, s->C, s->N, 3, first, count);
 }
 
 void layer_relu_forward(const layer_shape *s, float *out, const float *in) { nn_relu_forward(out, in, elements(s)); }
@@ -47,7 +53,12 @@ void layer_linear_forward(const layer_shape *s, float *out, const float *in, con
 
 void layer_linear_backward(const layer_shape *s, const float *dout, float *din, const float *in, const float *weight,
                            float *dweight) {
-    nn_linear_backward(din, dweight, dweight + taps(s, 1), dout, in, weight, 1, s->C, s->N);
+    nn_linear_backward(din, dweight, dweight ? dweight + taps(s, 1) : NULL, dout, in, weight, 1, s->C, s->N);
+}
+
+void layer_linear_backward_rows(const layer_shape *s, const float *dout, const float *in, float *drows, size_t first,
+                                size_t count) {
+    nn_linear_backward_rows(drows, dout, in, 1, s->C, s->N, first, count);
 }
 
 void layer_update(float *weight, float *velocity, const float *gradient, size_t count) {

@@ -16,17 +16,6 @@ enum { STEPS = 40, CLASSES = 10, LAYERS = 4 };
 
 static int32_t step;
 
-// A bright square in one of ten places, and noise.
-void net_load(int32_t micro_batch) {
-    uint64_t number = (uint64_t)(step * NET_MICRO_BATCHES + micro_batch);
-    int32_t label = (int32_t)(nn_hash(7, number) % CLASSES), at, x, y;
-    float *image = (float *)(void *)NET_INPUT_X;
-    for (at = 0; at < 256; at++) image[at] = 0.5f * nn_uniform(number, (uint64_t)at);
-    for (y = 0; y < 5; y++)
-        for (x = 0; x < 3; x++) image[(label / 5 * 8 + y + 1) * 16 + label % 5 * 3 + x] += 1.0f;
-    memcpy(NET_INPUT_LABEL, &label, sizeof label);
-}
-
 // The weights of each layer with its biases, and where they lie.
 typedef struct weights {
     unsigned char *at, *velocity;
@@ -46,6 +35,28 @@ typedef struct weights {
 
 static const weights layers[] = { WEIGHTS(CONV1, 9 * 4, 0.3f), WEIGHTS(CONV2, 36 * 8, 0.2f),
                                   WEIGHTS(CONV3, 72 * 8, 0.15f), WEIGHTS(DENSE, 32 * 10, 0.2f) };
+
+// Called behind the start of the executor, which clears the states of its graph.
+static void init_weights(void) {
+    int i;
+    for (i = 0; i < LAYERS; i++) {
+        memset(layers[i].at, 0, layers[i].bytes);
+        memset(layers[i].velocity, 0, layers[i].bytes);
+        nn_fill_normal((float *)(void *)layers[i].at, layers[i].taps, layers[i].deviation, (uint64_t)i);
+    }
+}
+
+// A bright square in one of ten places, and noise.
+void net_load(int32_t micro_batch) {
+    uint64_t number = (uint64_t)(step * NET_MICRO_BATCHES + micro_batch);
+    int32_t label = (int32_t)(nn_hash(7, number) % CLASSES), at, x, y;
+    float *image = (float *)(void *)NET_INPUT_X;
+    if (number == 0) init_weights();
+    for (at = 0; at < 256; at++) image[at] = 0.5f * nn_uniform(number, (uint64_t)at);
+    for (y = 0; y < 5; y++)
+        for (x = 0; x < 3; x++) image[(label / 5 * 8 + y + 1) * 16 + label % 5 * 3 + x] += 1.0f;
+    memcpy(NET_INPUT_LABEL, &label, sizeof label);
+}
 
 #ifdef NET_STATE_CONV1_W_o0
 static void train(void) { net_run(); }
@@ -72,11 +83,6 @@ int main(void) {
     uint32_t instructions = 0, begin;
     uint64_t sum = 0;
     int i;
-    for (i = 0; i < LAYERS; i++) {
-        memset(layers[i].at, 0, layers[i].bytes);
-        memset(layers[i].velocity, 0, layers[i].bytes);
-        nn_fill_normal((float *)(void *)layers[i].at, layers[i].taps, layers[i].deviation, (uint64_t)i);
-    }
     for (step = 0; step < STEPS; step++) {
         layer_loss = 0.0f;
         begin = device_instructions();

@@ -6,6 +6,7 @@
 #
 # Then the whole step in one plan: weights and momentum lie in the banks, too, and each weight is updated as soon as its gradient is
 # complete. It is compared with the version by hand on one image a step, whose optimizer follows: the same bits in fewer bytes.
+# At last gradients in pieces: of the larger weights no gradient is there whole, in generated code and in the executor.
 #
 # All images: hard float, -Os, no C library, no libm. Instructions are those of one training step: qemu -icount shift=0 runs one a
 # nanosecond, and the board's SysTick timer counts 40 ns.
@@ -22,10 +23,10 @@ for tool in arm-none-eabi-gcc qemu-system-arm; do
         exit 0
     fi
 done
-mkdir -p $out/calls $out/table $out/single $out/whole $out/kept
+mkdir -p $out/calls $out/table $out/single $out/whole $out/kept $out/pieces
 
 how=(--budget 24KiB --bank 20KiB --bank 4KiB --align 8 --states 1 --micro-batches 4)
-"$plan" $here/net.tlg "${how[@]}" --c-code=calls net -o $out/calls --c-table $out/table.h --name table --compact --no-names > $out/plan.txt
+"$plan" $here/net.tlg "${how[@]}" --c-code=calls net -o $out/calls --c-table $out/calls/table.h --name table --compact --no-names > $out/plan.txt
 "$plan" $here/net.tlg "${how[@]}" --c-code=table net -o $out/table > /dev/null
 cmp $out/calls/net.h $out/table/net.h
 "$plan" $here/net.tlg "${how[@]::10}" --c-code=calls net -o $out/single > /dev/null      # net.h for the version by hand
@@ -33,20 +34,26 @@ whole=($here/net.tlg --align 8 --optimizer momentum --c-code=calls net)
 "$plan" "${whole[@]}" --bank 20KiB --bank 15KiB -o $out/whole > $out/whole.txt
 "$plan" "${whole[@]}" --bank 20KiB --bank 19KiB -o $out/kept > /dev/null
 
+"$plan" "${whole[@]}" --bank 20KiB --bank 14KiB --pieces 384B -o $out/pieces --c-table $out/pieces/table.h --name table \
+    --compact --no-names > $out/pieces.txt
+
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror)
-common=(-std=c99 -ffp-contract=off -DNET_LOSS_GRADIENT=0.25f "${warnings[@]}" -I$out)
+common=(-std=c99 -ffp-contract=off -DNET_LOSS_GRADIENT=0.25f "${warnings[@]}")
 arm=(arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -Os -ffunction-sections -fdata-sections
      -ffreestanding -fno-tree-loop-distribute-patterns -I$here/freestanding '-DNET_BANK_1_PLACE=__attribute__((section(".bank1")))' -nostartfiles -nostdlib -T $here/board.ld -Wl,--gc-sections)
 parts() {   # the sources of a form
     case $1 in
-    calls|table|whole|kept) echo $out/$1/net.c $here/kernels.c $here/layers.c ;;
+    calls|table|whole|kept|pieces) echo $out/$1/net.c $here/kernels.c $here/layers.c ;;
     hand|single) echo $here/hand.c $here/layers.c ;;
-    executor|checked) echo $here/executor.c $here/kernels.c $here/layers.c ;;
+    executor|checked|executed|executed_checked) echo $here/executor.c $here/kernels.c $here/layers.c ;;
     esac
 }
 flags() {
-    [ "$1" != checked ] || echo -DEXECUTOR_CHECKS
-    [ -e "$out/$1/net.h" ] && echo "-I$out/$1" || echo "-I$out/calls"      # where net.h is
+    [[ $1 != *checked ]] || echo -DEXECUTOR_CHECKS
+    case $1 in      # where net.h and table.h are
+    pieces|executed*) echo "-DNET_PIECES -I$out/pieces" ;;
+    *) [ -e "$out/$1/net.h" ] && echo "-I$out/$1" || echo "-I$out/calls" ;;
+    esac
     echo "-I$here"
 }
 
@@ -65,7 +72,7 @@ run() {
     done
 }
 for form in calls table hand executor checked; do run $form calls; done
-for form in single whole kept; do run $form single; done
+for form in single whole kept pieces executed executed_checked; do run $form single; done
 
 echo "losses of $(grep -c '^loss' $out/calls.txt) training steps and the weights behind them: the same bits on host and device, in all forms"
 sed -n 's/^loss //p' $out/calls.txt | while read -r word; do python3 -c "import struct; print('  %.6f' % (struct.unpack('>f', bytes.fromhex('$word'))[0] / 4), end='')"; done
@@ -92,13 +99,19 @@ for form in hand calls table executor checked; do measure $form "$arrays"; done 
          exit bad || large}'
 
 # The whole step in one plan: what the image takes beside the banks is what it takes by hand beside its arrays.
-planned=$(awk '$2 ~ /^NET_BANK_._BYTES$/ {sum += $3} END {print sum}' $out/whole/net.h)
-for form in single whole kept; do measure $form 0; done | awk -v planned="$planned" -v arrays="$arrays" '
-    BEGIN {printf "\n%-27s %8s %8s %8s %14s %8s\n", "one image a step", "flash", "RAM", "stack", "instructions", "ratio"}
-    {name = $1 == "single" ? "by hand, optimizer behind" : $1 == "whole" ? "all in one plan" : "the same, nothing run twice"
+planned() { awk '$2 ~ /^NET_BANK_._BYTES$/ {sum += $3} END {print sum}' $out/$1/net.h; }
+for form in single whole kept pieces executed; do measure $form 0; done | awk -v planned="$(planned whole)" -v arrays="$arrays" \
+    -v pieces="$(planned pieces)" '
+    BEGIN {names["single"] = "by hand, optimizer behind"; names["whole"] = "all in one plan"; names["kept"] = "the same, nothing run twice"
+           names["pieces"] = "gradients in pieces"; names["executed"] = "the executor, in pieces"
+           printf "\n%-27s %8s %8s %8s %14s %8s\n", "one image a step", "flash", "RAM", "stack", "instructions", "ratio"}
+    {name = names[$1]
      if ($1 == "single") {ram = $3; count = $5}
      printf "%-27s %8d %8d %8d %14d %8.5f\n", name, $2, $3, $4, $5, $5 / count}
     $1 == "whole" {bad = $3 - planned > ram - arrays || $5 > 1.01 * count}
     $1 == "kept" {bad = bad || $5 >= count}
+    $1 == "pieces" {cut = pieces > planned - 768 || $3 - pieces > ram - arrays || $5 > 1.2 * count}
+    $1 == "executed" {cut = cut || $3 - pieces > 2048 || $5 > 1.4 * count}
     END {if (bad) print "run-device: the whole step takes more RAM than its plan, or more instructions than by hand" > "/dev/stderr"
-         exit bad}'
+         if (cut) print "run-device: pieces save less than 768 bytes, or take more RAM than planned, or too many instructions" > "/dev/stderr"
+         exit bad || cut}'
