@@ -190,7 +190,7 @@ static void one_byte_beside_an_operand_is_named(void **state) {
     int turn, kinds[VICTIMS][2][2] = {{{0}}}, i;
     (void)state;
     if (SANITIZED) return;      // it ends the program at the byte
-    for (turn = 0; turn < 400; turn++) {
+    for (turn = 0; turn < (is_slow() ? 200 : 400); turn++) {
         static chain c;
         const way *w = &ways[turn % QUICK_WAYS];
         tl_env env = silent_env(), other = silent_env();
@@ -229,7 +229,7 @@ static void no_value_hides_in_the_pattern(void **state) {
     int value;
     (void)state;
     if (SANITIZED) return;      // it ends the program at the byte
-    for (value = 0; value < 256; value++) {
+    for (value = 0; value < 256; value += is_slow() ? 5 : 1) {
         static chain c;
         tl_env env = silent_env();
         chain_open(&c, &random);
