@@ -8764,7 +8764,7 @@ static void tli_put_values(tli_writer *w, const char *names, const uint64_t *val
     for (i = 0; *names; i++) {
         size_t length = 0;
         while (names[length] && names[length] != ',') length++;
-        if (values[i] || length != 4 || TLI_MEMCMP(names, "line", 4)) {
+        if (values[i] || length != 4 || TLI_MEMCMP(names, "line", 4) != 0) {
             tli_put(w, before);
             tli_put_bytes(w, names, length);
             tli_put(w, " ");
