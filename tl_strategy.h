@@ -41087,7 +41087,8 @@ static tl_result tli_try_all_pieces(tli_piece_choice *c) {
     tl_result result = tli_try_pieces(c, c->desc.graph, UINT64_MAX, 1);
     c->before = *c->desc.graph;
     c->before.node_capacity = c->before.input_capacity = c->before.tensor_capacity = 0;
-    c->before.view_capacity = c->before.text_capacity = 0;
+    c->before.view_capacity = 0;
+    c->before.text_capacity = 0;
     if (!result && !c->desc.inference) result = tli_try_halves(c);
     if (!result && c->has_plan && c->piece_bytes < UINT64_MAX && c->pieces.call_cost)
         result = tli_try_between(c);
