@@ -387,7 +387,7 @@ static void test_tables_are_small(void **state) {
     (void)state;
     memset(&env, 0, sizeof env);
     open_backend(&of_backend, &cpu);
-    for (i = is_slow() ? 4 : is_thinned() ? 2 : 0; i < sizeof rows / sizeof *rows; i++) {
+    for (i = is_slow() ? 4 : 0; i < sizeof rows / sizeof *rows; i++) {
         tl_run_desc desc;
         started s;
         memset(&desc, 0, sizeof desc);
