@@ -53,8 +53,8 @@ build_tests() { printf '%s\n' tests/build/*.c | with_vulkan; }
 examples() { printf '%s\n' examples/*.c | with_vulkan; }
 headers() { echo tl_strategy.h; [ -z "$(vulkan_include)" ] || echo tl_vk_backend.h; }
 
-# The TL_NO_* options that the preprocessor asks for; and those that set others.
-options() { grep -E '^ *# *(if|elif)' tl_strategy.h | grep -oE '\bTL_NO_[A-Z_]+' | sort -u; }
+# The TL_NO_* options that the preprocessor asks for in a header; and those that set others.
+options() { grep -E '^ *# *(if|elif)' "$1" | grep -oE '\bTL_NO_[A-Z_]+' | sort -u; }
 table_options=(TL_ONLY_TABLES TL_SMALL_SIZES)
 
 # Sanitizers of these compilers do not cope with all layouts of newer kernels: fixed addresses where that is allowed.
@@ -222,41 +222,32 @@ step_headers() {
     ! grep -q '^SKIPPED' $out/headers.err || skip "runs of tests/build/vk_*.c: no Vulkan driver"
 }
 
-# Each TL_NO_* alone and all together, read by three (gcc builds them in step headers); all pairs and all but one, read by
-# clang, which names what nobody uses; the companion, with each alone and all, likewise. Those that set others alone, and with each TL_NO_*
-# and all. Every one must have its build test.
+# Every option alone is built in step headers, by its build test. Here clang, which names what nobody uses, reads all of them
+# together, all but one, sets in which each three take all combinations of set and not set, and those that set others with
+# every one. The companion: all sets of what it asks for.
 step_options() {
-    local o other=() all=() flags cc i k
-    mapfile -t all < <(options)
+    local o other all flags i vulkan=
+    mapfile -t all < <(options tl_strategy.h)
     [ ${#all[@]} -gt 0 ] || fail "no TL_NO_* option found"
     for o in "${all[@]}" "${table_options[@]}"; do
         grep -lq "define $o\b" tests/build/*.c || fail "$o: no tests/build/*.c defines it"
     done
     implementation_source tl_strategy.h
-    : > $out/options.list
-    for flags in "${all[@]}" "${all[*]}" "${table_options[@]}"; do
-        for cc in "gcc -std=c99 -fsyntax-only" "clang -std=c11 -fsyntax-only" "g++ -x c++ -std=c++11 -fsyntax-only"; do
-            echo "$cc ${strict[*]} -I. -D${flags// / -D} $whole"
-        done
-    done >> $out/options.list
-    for o in "${table_options[@]}"; do
-        for flags in "${all[@]}" "${all[*]}"; do
-            echo "clang -std=c99 ${strict[*]} -I. -D$o -D${flags// / -D} -fsyntax-only $whole"
-        done
-    done >> $out/options.list
+    sed 's/tl_strategy/tl_vk_backend/' $whole > $out/implementation_vk.c
+    python3 tests/option_sets.py "${all[@]}" > $out/options.sets
     for ((i = 0; i < ${#all[@]}; i++)); do
-        for ((k = 0; k < i; k++)); do echo "${all[i]} ${all[k]}"; done
         other=("${all[@]:0:i}" "${all[@]:i+1}")
         echo "${other[*]}"
-    done | sed "s/\(^\| \)/ -D/g; s|.*|clang -std=c99 ${strict[*]} -I.& -fsyntax-only $whole|" >> $out/options.list
-    if [ -n "$(vulkan_include)" ]; then
-        sed 's/tl_strategy/tl_vk_backend/' $whole > $out/implementation_vk.c
-        for flags in "${all[@]}" "${all[*]}"; do
-            echo "clang -std=c99 ${strict[*]} -I. -D${flags// / -D} -fsyntax-only $out/implementation_vk.c"
-        done >> $out/options.list
-    fi
-    parallel < $out/options.list
-    echo "${all[*]}: $(wc -l < $out/options.list) builds"
+    done >> $out/options.sets
+    echo "${all[*]}" >> $out/options.sets
+    for o in "${table_options[@]}"; do
+        for flags in "${all[@]}" "${all[*]}"; do echo "$o $flags"; done
+    done >> $out/options.sets
+    sed "s|^|$whole |" $out/options.sets > $out/options.list
+    [ -z "$(vulkan_include)" ] || vulkan=$(options tl_vk_backend.h | paste -sd' ')
+    [ -z "$vulkan" ] || python3 tests/option_sets.py $vulkan | sed "s|^|$out/implementation_vk.c |" >> $out/options.list
+    sed "s/ \(TL_\)/ -D\1/g; s|^|clang -std=c99 ${strict[*]} -I. -fsyntax-only |" $out/options.list | parallel
+    echo "${all[*]}: $(wc -l < $out/options.list) sets"
 }
 
 # Names of functions and sentences of errors, cut where a value or a name goes.
@@ -286,7 +277,7 @@ step_freestanding() {
         other=$(grep -E '^\s*\.(string|ascii|asciz)' $out/no_error_text-$cc.s | grep -Ff $out/error_texts || true)
         [ -z "$other" ] || fail "$cc: TL_NO_ERROR_TEXT leaves text of errors:"$'\n'"$other"
     done
-    for o in $(options); do
+    for o in $(options tl_strategy.h); do
         grep -q "define $o\b" tests/build/freestanding.c || fail "tests/build/freestanding.c does not set $o"
     done
     included=$(gcc -std=c99 -ffreestanding -M tests/build/freestanding.c | tr ' \\' '\n\n' | grep '\.h$' | xargs -n 1 basename |
