@@ -52,24 +52,6 @@ static void print_case(unsigned long long seed, const tl_graph *graph, const tl_
     free(text);
 }
 
-// Put a plan with recomputations and host copies in the place of a random one, where one is found.
-static void plan_offload(tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device, tl_plan *plan) {
-    tl_remat_desc desc;
-    tl_plan all, made;
-    memset(&desc, 0, sizeof desc);
-    if (tl_plan_keep_all(env, graph, 0, &all)) return;
-    desc.graph = graph;
-    desc.live = 1;
-    desc.device = device;
-    desc.budget_bytes = 1 + all.peak_bytes - tl_next_random_below(random, all.peak_bytes / 2 + 1);
-    desc.host_budget_bytes = random_chance(random, 50) ? UINT64_MAX : 1 + tl_next_random_below(random, all.peak_bytes + 1);
-    desc.work_limit = 200000;
-    tl_free_plan(env, &all);
-    if (tl_plan_remat(env, &desc, &made, NULL)) return;
-    random_free_plan(env, plan);
-    *plan = made;
-}
-
 // The places of the plan as plan_driver's head says. The plan itself is not changed.
 static void print_places(unsigned long long seed, tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device,
                          const tl_plan *plan) {
@@ -122,7 +104,7 @@ static void run_case(unsigned long long seed) {
     random_device(&random, &device);
     slots = random_chance(&random, 40) ? random_count(&random, 1, RANDOM_SLOTS) : 0;
     check(!random_slot_plan(&env, &random, &graph, slots, &plan), "no plan", seed);
-    if (!slots && random_chance(&random, 5)) plan_offload(&env, &random, &graph, &device, &plan);
+    if (!slots && random_chance(&random, 5)) random_plan_within(&env, &random, &graph, &device, &plan);
     if (random_chance(&random, 50)) check(!random_offsets(&env, &random, &graph, &device, &plan), "no offsets", seed);
     memset(&desc, 0, sizeof desc);
     desc.graph = &graph;

@@ -79,30 +79,6 @@ static void state_graph(tl_env *env, tl_random *random, number seed, int is_bare
     if (random_chance(random, 25)) (void)random_let_inputs_die(random, graph);
 }
 
-// Put a plan with recomputations and host copies in the place of a random one, where one is found.
-static void plan_within(tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device, tl_plan *plan) {
-    tl_remat_desc desc;
-    tl_plan all, made;
-    memset(&desc, 0, sizeof desc);
-    if (tl_plan_keep_all(env, graph, 0, &all)) return;
-    desc.graph = graph;
-    desc.live = 1;
-    desc.device = device;
-    desc.budget_bytes = 1 + all.peak_bytes - (random_chance(random, 50) ? 0 : tl_next_random_below(random, all.peak_bytes / 2 + 1));
-    if (random_chance(random, 50)) desc.host_budget_bytes = UINT64_MAX;
-    desc.work_limit = 100000;
-    tl_free_plan(env, &all);
-    if (tl_plan_remat(env, &desc, &made, NULL)) return;
-    random_free_plan(env, plan);
-    *plan = made;
-    plan->memory = malloc(((size_t)made.step_count + 8) * sizeof(tl_step));
-    if (made.step_count) memcpy(plan->memory, made.steps, (size_t)made.step_count * sizeof(tl_step));
-    plan->steps = (tl_step *)plan->memory;
-    plan->offsets = plan->host_offsets = NULL;
-    plan->offset_count = plan->host_offset_count = 0;
-    tl_free_plan(env, &made);
-}
-
 static void insert_step(tl_plan *plan, int32_t at, tl_step step) {
     tl_step *steps = (tl_step *)malloc(((size_t)plan->step_count + 1) * sizeof *steps);
     if (at) memcpy(steps, plan->steps, (size_t)at * sizeof *steps);
@@ -276,7 +252,7 @@ static void run_case(number seed) {
     is_calm = random_chance(&random, 35);
     if (is_calm) {       // a valid plan, with one kind of change alone
         int kind = random_count(&random, is_bare, 3);
-        plan_within(&env, &random, &graph, &device, &plan);
+        random_plan_within(&env, &random, &graph, &device, &plan);
         for (i = random_count(&random, 0, 3); i > 0 && kind; i--) {
             if (kind == 1) change_steps(&random, &graph, &plan, 0);
             else if (kind == 2 && !is_bare) run_again(&random, &graph, &plan);

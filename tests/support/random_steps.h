@@ -352,4 +352,22 @@ static inline void random_free_plan(tl_env *env, tl_plan *plan) {
     memset(plan, 0, sizeof *plan);
 }
 
+// Put a plan with recomputations and host copies in the place of a random one, where one is found. It has no offsets.
+static inline void random_plan_within(tl_env *env, tl_random *random, const tl_graph *graph, const tl_device *device, tl_plan *plan) {
+    tl_remat_desc desc;
+    tl_plan all, made;
+    memset(&desc, 0, sizeof desc);
+    if (tl_plan_keep_all(env, graph, 0, &all)) return;
+    desc.graph = graph;
+    desc.live = 1;
+    desc.device = device;
+    desc.budget_bytes = 1 + all.peak_bytes - (random_chance(random, 30) ? 0 : tl_next_random_below(random, all.peak_bytes / 2 + 1));
+    desc.host_budget_bytes = random_chance(random, 50) ? UINT64_MAX : tl_next_random_below(random, all.peak_bytes + 1);
+    desc.work_limit = 100000;
+    tl_free_plan(env, &all);
+    if (tl_plan_remat(env, &desc, &made, NULL)) return;
+    random_free_plan(env, plan);
+    *plan = made;
+}
+
 #endif
