@@ -90,6 +90,13 @@ static int tli_is_visible(uint32_t code) {
 
 static uint64_t tli_larger_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+#ifndef TL_ONLY_TABLES
+// The next multiple of a power of two.
+static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
+    return (bytes + alignment - 1) & ~(alignment - 1);
+}
+#endif
+
 static int tli_add_u64(uint64_t a, uint64_t b, uint64_t *sum) {
     *sum = a + b;
     return *sum >= a;

@@ -198,5 +198,6 @@
     X(SKIP_UPDATES, "tl_skip_updates") \
     X(APPLY_OPTIMIZER, "tl_apply_optimizer") \
     X(APPLY_PIECES, "tl_apply_pieces") \
-    X(CHOOSE_PIECES, "tl_choose_pieces")
+    X(CHOOSE_PIECES, "tl_choose_pieces") \
+    X(PLAN_ROWS, "tl_plan_rows")
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -335,7 +335,16 @@
       "attributes: must be in the order of nodes, with one relation for each input", "") \
     X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
-    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line")
+    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(RIN_INPUT_HAS_ROWS_ALONG_ANOTHER_AXIS, "rin: an input has its rows along another axis", "node, line") \
+    X(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS, \
+      "rin: an input that is read 1:1 has another number of rows", "node, line") \
+    X(RIN_LAST_ROW_READS_BEHIND_INPUT, \
+      "rin: what the last row reads begins behind the last row of an input", "node, line") \
+    X(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30, "alignment_bytes: must be at most 2^30", "") \
+    X(ROWS_NO_DIVISION_FITS_LEAST_IS_BYTES, \
+      "budget_bytes: %0 bytes are too few for any regions of rows; the least is %1", "budget, least budget") \
+    X(ROWS_NO_MEMORY_TO_FIND_REGIONS, "no memory to find regions of rows in", "")
 
 // -- errors: rules of [4] LAYOUT --
 

@@ -131,10 +131,6 @@ static int32_t tli_queued(const tli_cpu *cpu) {
     return tli_is_deferred(cpu) ? cpu->queue_count : 0;
 }
 
-static uint64_t tli_align_u64(uint64_t bytes, uint64_t alignment) {
-    return (bytes + alignment - 1) & ~(alignment - 1);
-}
-
 static int tli_is_same_range(const tl_range *a, const tl_range *b) {
     return a->block == b->block && a->offset == b->offset && a->bytes == b->bytes;
 }
