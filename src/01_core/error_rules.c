@@ -1302,8 +1302,13 @@
       "node") \
     X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
-      "format: tensors of other formats than f32 need formats of the run", "node, line")
-
+      "format: tensors of other formats than f32 need formats of the run", "node, line") \
+    X(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE, \
+      "rows: go without fusion, compiled plans, formats, hooks of random state and versions, transport and " \
+      "operations", "") \
+    X(ROWS_ARE_OF_AN_INFERENCE, "rows: are of an inference", "") \
+    X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \
+    X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "")
 // -- errors: rules of [13] TRACE --
 
 #define TLI_TRACE_RULES(X) \

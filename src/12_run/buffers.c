@@ -245,6 +245,8 @@ struct tl_run {
     tli_members     members;
 #ifndef TL_NO_PLANNERS
     tl_fusion_plan  own_fusion;      // of the strategy
+    const tl_rows_plan *rows;        // whose graph the run has; NULL = none
+    uint64_t       *rows_made;       // [members of a region] rows that its step has made, or is making
 #ifndef TL_NO_PRECISION
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none
     tl_compiled_plan own_compiled;   // of the strategy

@@ -137,6 +137,7 @@ static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     operand->range = *range;
     operand->host = NULL;
     operand->format = TL_FORMAT_F32;
+    operand->rows = operand->shift = operand->row_bytes = 0;
     call->access_of[call->operand_count++] = access;
     if (access >= 0 && writes) call->writable[access] = 1;
 }

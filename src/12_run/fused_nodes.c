@@ -148,6 +148,7 @@ static void tli_choose_turn(tl_run *run) {
 static void tli_start_turns(tl_run *run, const tli_cut *cut) {
     tli_call *call = &run->at.call;
     int32_t id = run->at.last.node, backward = run->at.last.kind == TL_STEP_BACKWARD;
+    if (tli_is_region(run, id)) { tli_start_region(run); return; }
     call->first = 0;
     call->total = cut->total;
     call->count = run->kernel_of[id] == TLI_CONVERSION ? cut->total : cut->count;
@@ -167,6 +168,7 @@ static void tli_start_turns(tl_run *run, const tli_cut *cut) {
 // Go on to the call of the next member, or to the next elements.
 static void tli_take_turn(tl_run *run) {
     tli_call *call = &run->at.call;
+    if (tli_is_region(run, run->at.last.node)) { tli_choose_row_call(run); return; }
     if (++call->turn >= call->turns) {
         call->turn = 0;
         call->first += call->count;
@@ -223,6 +225,7 @@ static void tli_describe_member(tl_run *run) {
     int backward = run->at.call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
     const tl_range *whole = &run->tensors[output].device.range;
     tl_range range, none;
+    if (tli_is_region(run, id)) { tli_describe_row_call(run); return; }
     tli_zero(&none, sizeof none);
     if (run->at.call.twice[0].range.bytes) whole = &run->at.call.twice[0].range;
     tli_describe_member_inputs(run, 0);

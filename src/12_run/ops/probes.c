@@ -462,7 +462,7 @@ static void tli_list_shadows(tli_probe *p) {
     tli_add_shadow(p, TL_OPERAND_SCRATCH, 0, TLI_SHADOW_SCRATCH, call->scratch.range.bytes);
 }
 
-static const tl_operand tli_no_operand = { { 0, 0, 0 }, NULL, TL_FORMAT_F32 };
+static const tl_operand tli_no_operand = { { 0, 0, 0 }, NULL, TL_FORMAT_F32, 0, 0, 0 };
 
 // The address of what an operand holds in the pass; NULL = it is not there.
 static const char *tli_find_truth(const tli_probe *p, int32_t i) {

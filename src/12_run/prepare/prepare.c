@@ -882,7 +882,7 @@ static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
     for (id = 0; tli_has_members(run) && id < run->graph->node_count; id++) {
-        tl_result result = tli_is_fused(run, id) ? tli_check_fused(run, id) : TL_OK;
+        tl_result result = tli_is_fused(run, id) && !tli_is_region(run, id) ? tli_check_fused(run, id) : TL_OK;
         if (result) return result;
     }
     for (id = 0; id < run->graph->node_count && (binding || block); id++) {
@@ -1220,7 +1220,8 @@ static tl_result tli_prepare_run(tl_run *run) {
     if (!result) result = tli_apply_strategy(run);
     if (!result) tli_set_budget(run);
     if (!result) result = tli_take_compiled(run);
-    if (!result) result = tli_take_fusion(run);
+    if (!result) result = tli_take_rows(run);
+    if (!result && !run->desc.rows) result = tli_take_fusion(run);
     if (!result) result = tli_scale_graph(run);
     if (!result) result = tli_alloc_run(run);
 #if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)

@@ -51,6 +51,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
     tli_release(env, run->members.outer);
 #ifndef TL_NO_PLANNERS
+    tli_release(env, run->rows_made);
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);

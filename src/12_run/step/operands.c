@@ -86,6 +86,8 @@ static void tli_name_elements(const tl_run *run, tl_kernel_call *out) {
     out->count = call->count;
     out->total = call->total;
 #ifndef TL_ONLY_TABLES
+    out->by_rows = tli_calls_rows(run);
+    if (tli_is_region(run, run->at.last.node)) return;
     if (call->piece) return;    // rows
     if (!tli_ends_incomplete(run, run->graph->nodes[run->at.last.node].first_output)) return;
     out->total--;
