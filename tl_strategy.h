@@ -16237,6 +16237,7 @@ static int tli_may_share(const tli_regions *g, int32_t at, int32_t from, const t
     const tl_row_member *m = &g->members[at], *f = &g->members[from];
     if (!m->rows || !f->rows || g->next_readers[g->first_readers[from]] >= 0 || tli_last_of(g, from) != at) return 0;
     if (r->kind == TL_RELATION_SAME) return m->row_bytes == f->row_bytes;
+    if (g->in_elements[at] && f->row_bytes % g->alignment) return 0;
     return r->kind == TL_RELATION_WINDOW && m->row_bytes <= f->row_bytes;
 }
 
@@ -66944,7 +66945,7 @@ static int32_t tli_outside_tensor(const tl_run *run, int32_t tensor) { return ru
 // The part of a range that holds the rows of a call which takes elements: of a ring, or of a whole tensor.
 static tl_range tli_cut_rows(const tl_run *run, const tli_ring *ring, tl_range range, uint64_t row_bytes) {
     uint64_t first = run->at.call.first / (row_bytes / 4);
-    range.offset += (ring ? first % ring->rows : first) * row_bytes;
+    range.offset += ring ? (first + ring->shift) % ring->rows * ring->row_bytes : first * row_bytes;
     range.bytes = run->at.call.count * 4;
     return range;
 }

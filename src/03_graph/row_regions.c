@@ -205,6 +205,7 @@ static int tli_may_share(const tli_regions *g, int32_t at, int32_t from, const t
     const tl_row_member *m = &g->members[at], *f = &g->members[from];
     if (!m->rows || !f->rows || g->next_readers[g->first_readers[from]] >= 0 || tli_last_of(g, from) != at) return 0;
     if (r->kind == TL_RELATION_SAME) return m->row_bytes == f->row_bytes;
+    if (g->in_elements[at] && f->row_bytes % g->alignment) return 0;
     return r->kind == TL_RELATION_WINDOW && m->row_bytes <= f->row_bytes;
 }
 

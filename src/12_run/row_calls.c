@@ -93,7 +93,7 @@ static int32_t tli_outside_tensor(const tl_run *run, int32_t tensor) { return ru
 // The part of a range that holds the rows of a call which takes elements: of a ring, or of a whole tensor.
 static tl_range tli_cut_rows(const tl_run *run, const tli_ring *ring, tl_range range, uint64_t row_bytes) {
     uint64_t first = run->at.call.first / (row_bytes / 4);
-    range.offset += (ring ? first % ring->rows : first) * row_bytes;
+    range.offset += ring ? (first + ring->shift) % ring->rows * ring->row_bytes : first * row_bytes;
     range.bytes = run->at.call.count * 4;
     return range;
 }
