@@ -328,7 +328,7 @@ typedef struct options {
     int compact, no_names;
     const char *schedule, *json, *c_table, *svg, *html, *lifetimes, *places;
     const char *c_code, *c_form, *folder, *states, *batches;
-    const char *optimizer, *updates, *update_rate, *pieces, *piece_cost;
+    const char *optimizer, *updates, *update_rate, *pieces, *piece_cost, *slots;
     const char *code_header, *code_source;    // files of --c-code
     const char *align, *name, *block, *in_flight;
     const char *banks[TL_MOST_BANKS];
@@ -336,7 +336,7 @@ typedef struct options {
     const char *precision, *profiles;
     const char *loss;
     const char *ranks, *chunks;
-    int         inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
+    int         rows, inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
     int         data, automatic, gpipe;       // of --ranks
     int         clip, inputs_die;
 } options;
@@ -481,6 +481,11 @@ static const char *const usage[] = {
     "                    many bytes; auto: as large as --budget allows, or as the cheapest plan wants;",
     "                    what stays whole is listed, and why",
     "  --piece-cost N    what each further call of a kernel costs, in the units of the model (0)",
+    "  --rows            with --inference: nodes that can be called for ranges of rows (rows= in a tlg 2)",
+    "                    form regions, in which only the rows exist that somebody still reads; within",
+    "                    --budget in as few calls as possible, else in as few bytes",
+    "  --slots OP,..     ops whose kernels, called for one row, may write over the first row under their",
+    "                    windows, as a depthwise convolution can that goes channel by channel",
     "  --inputs-die      inputs are freed behind their last read, and written again before each pass; in",
     "                    a tlg 2 single inputs say so (dies)",
     "  --name PREFIX     of the names in the table, in upper case of its #defines (the model's name)",
@@ -637,6 +642,7 @@ static int check_rank_options(const options *o) {
         { o->compact, "--compact" },                 { o->no_names, "--no-names" },
         { o->optimizer != NULL, "--optimizer" },     { o->updates != NULL, "--updates" },
         { o->inputs_die, "--inputs-die" },           { o->pieces != NULL, "--pieces" },
+        { o->rows, "--rows" },
     };
     const struct { int is_there; const char *name; } of_pipelines[] = {
         { o->gpipe, "--gpipe" }, { o->align != NULL, "--align" }, { o->svg != NULL, "--svg" },
@@ -687,6 +693,15 @@ static int check_optimizer_options(const options *o) {
     return CODE_OK;
 }
 
+static int check_row_options(const options *o) {
+    if (o->slots && !o->rows) return fail(CODE_INPUT, "--slots: is of the regions of --rows, which is missing");
+    if (!o->rows) return CODE_OK;
+    if (!o->inference) return fail(CODE_INPUT, "--rows: regions are of forwards alone, --inference is missing");
+    if (o->precision || o->front || o->pareto || compiles(o) || o->c_code)
+        return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --compile, --recommend, --c-code");
+    return CODE_OK;
+}
+
 // Options whose files, or whose question, are about one plan or about the whole curve only.
 static int check_options(options *o) {
     const char *const names[] = { "--schedule", "--c-table", "--align", "--lifetimes", "--places", "--bank", "--block",
@@ -702,6 +717,7 @@ static int check_options(options *o) {
                     o->data ? "--data" : o->gpipe ? "--gpipe" : o->chunks ? "--chunks" : "--auto");
     code = check_compile_options(o);
     if (!code) code = check_optimizer_options(o);
+    if (!code) code = check_row_options(o);
     if (code) return code;
     if (o->live && !o->budget && !o->pareto) return fail(CODE_INPUT, "--live: says what --budget binds, which is missing");
     if (o->pareto && o->budget) return fail(CODE_INPUT, "--pareto: is for all budgets, --budget for one");
@@ -756,6 +772,7 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--optimizer", &o->optimizer, NULL }, { "--updates", &o->updates, NULL },
         { "--update-rate", &o->update_rate, NULL }, { "--clip", NULL, &o->clip },
         { "--inputs-die", NULL, &o->inputs_die },
+        { "--rows", NULL, &o->rows },         { "--slots", &o->slots, NULL },
         { "--pieces", &o->pieces, NULL },     { "--piece-cost", &o->piece_cost, NULL },
         { "--bank", &o->banks[0], NULL },     { "--in-flight", &o->in_flight, NULL },
         { "--host-budget", &o->host_budget, NULL }, { "--link", &o->link, NULL },
@@ -973,6 +990,8 @@ typedef struct program {
     tl_plan  keep_all;
     uint64_t budget_bytes;     // 0 = none was given
     tl_pieces_desc pieces;     // of --pieces: what was chosen
+    tl_graph whole;            // with --rows: the model without regions
+    tl_rows_plan rows;         // of --rows
     uint64_t host_bytes;       // of --host-budget; 0 = no host tier
     uint64_t link_bytes;       // of --link, a second
     tl_codec codec;            // of --codec
@@ -1304,6 +1323,38 @@ static int cut_gradients(program *p) {
     return CODE_OK;
 }
 
+// Whether a list of words, separated by commas, has this one.
+static int has_word(const char *list, const char *word) {
+    size_t length = strlen(word);
+    for (; list; list = strchr(list, ',') ? strchr(list, ',') + 1 : NULL)
+        if (strncmp(list, word, length) == 0 && (list[length] == ',' || !list[length])) return 1;
+    return 0;
+}
+
+// Go on with the graph that has regions of rows as nodes.
+static int form_regions(program *p) {
+    tl_rows_desc desc;
+    uint8_t *in_slots = (uint8_t *)calloc((size_t)p->graph.node_count, 1);
+    int32_t id;
+    tl_result result;
+    if (!in_slots) return fail(CODE_INPUT, "no memory");
+    for (id = 0; id < p->graph.node_count; id++) in_slots[id] = (uint8_t)has_word(p->o.slots, tl_name_op(&p->graph, id));
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &p->graph;
+    desc.budget_bytes = p->budget_bytes;
+    desc.alignment_bytes = p->alignment;
+    desc.in_slots = in_slots;
+    result = tl_plan_rows(&p->env, &desc, &p->rows);
+    free(in_slots);
+    if (result) return fail_result(p, path_of(p));
+    p->whole = p->graph;
+    p->graph = p->rows.graph;       // freed with the plan of rows
+    if (!p->budget_bytes) p->budget_bytes = p->rows.peak_bytes;     // as few as possible
+    tl_free_plan(&p->env, &p->keep_all);
+    if (tl_plan_keep_all(&p->env, &p->graph, 1, &p->keep_all)) return fail_result(p, path_of(p));
+    return CODE_OK;
+}
+
 // The plans of several budgets share what they find.
 static int share_plans(program *p) {
     if (p->pool || !tl_init_remat_pool(&p->env, &p->pool)) return CODE_OK;
@@ -1518,6 +1569,34 @@ static void print_pieces(const program *p, FILE *out) {
                     (ull)largest_gradient(p, &nodes[id]), whole_because(p, &nodes[id]));
 }
 
+// The bytes of the rings of a region, and the rows of its calls.
+static uint64_t count_rings(const program *p, int32_t id, uint64_t *block_rows) {
+    uint64_t bytes = 0;
+    int32_t at;
+    *block_rows = 0;
+    for (at = p->rows.first_members[id]; at < p->rows.first_members[id + 1]; at++) {
+        const tl_row_member *m = &p->rows.members[at];
+        if (m->ring_rows && m->shares < 0) bytes += m->ring_rows * m->row_bytes;
+        if (m->block_rows > *block_rows) *block_rows = m->block_rows;
+    }
+    return bytes;
+}
+
+static void print_rows(const program *p, FILE *out) {
+    int32_t id;
+    fprintf(out, "%d region%s of rows: live bytes %llu instead of %llu, %llu calls of kernels\n", (int)p->rows.region_count,
+            p->rows.region_count == 1 ? "" : "s",
+            (ull)p->rows.peak_bytes, (ull)p->rows.whole_bytes, (ull)p->rows.call_count);
+    for (id = 0; id < p->rows.graph.node_count; id++) {
+        int32_t first = p->rows.first_members[id], count = p->rows.first_members[id + 1] - first;
+        uint64_t block_rows, bytes = count ? count_rings(p, id, &block_rows) : 0;
+        if (!count) continue;
+        fprintf(out, "  %s to %s: %d nodes, calls for at most %llu rows, rings of %llu bytes\n",
+                tl_name_node(&p->whole, p->rows.members[first].node),
+                tl_name_node(&p->whole, p->rows.members[first + count - 1].node), (int)count, (ull)block_rows, (ull)bytes);
+    }
+}
+
 static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     const tl_plan *plan = &p->plan;
     int bank;
@@ -1555,6 +1634,7 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     fprintf(out, "%d steps: %d forwards, of these %d made again, %d backwards\n", (int)plan->step_count,
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
     if (p->o.pieces) print_pieces(p, out);
+    if (p->o.rows) print_rows(p, out);
     if (plan->in_flight > 1)
         fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",
                 (int)plan->in_flight, (int)plan->in_flight);
@@ -1918,6 +1998,29 @@ static void put_pieces_json(const program *p, writer *w) {
     put(w, "]");
 }
 
+static void put_rows_json(const program *p, writer *w) {
+    const char *before = "";
+    int32_t id, at;
+    put(w, ", \"rows\": {\"peak_bytes\": %llu, \"whole_peak_bytes\": %llu, \"call_count\": %llu, \"regions\": [",
+        (ull)p->rows.peak_bytes, (ull)p->rows.whole_bytes, (ull)p->rows.call_count);
+    for (id = 0; id < p->rows.graph.node_count; id++) {
+        if (p->rows.first_members[id] == p->rows.first_members[id + 1]) continue;
+        put(w, "%s{\"region\": ", before);
+        put_json_text(w, tl_name_node(&p->rows.graph, id));
+        put(w, ", \"members\": [");
+        for (at = p->rows.first_members[id]; at < p->rows.first_members[id + 1]; at++) {
+            const tl_row_member *m = &p->rows.members[at];
+            put(w, "%s{\"node\": ", at > p->rows.first_members[id] ? ", " : "");
+            put_json_text(w, tl_name_node(&p->whole, m->node));
+            put(w, ", \"rows\": %llu, \"block_rows\": %llu, \"ring_rows\": %llu, \"ring_offset\": %llu, \"shares\": %d}",
+                (ull)m->rows, (ull)m->block_rows, (ull)m->ring_rows, (ull)m->ring_offset, (int)m->shares);
+        }
+        put(w, "]}");
+        before = ", ";
+    }
+    put(w, "]}");
+}
+
 static int write_json(program *p, int infeasible) {
     writer w;
     int code = open_writer(p->o.json, &w);
@@ -1943,6 +2046,7 @@ static int write_json(program *p, int infeasible) {
         put_cost_json(&w, p->plan.cost, p->keep_all.base_cost, p->plan.bound_cost);
     }
     if (p->o.pieces) put_pieces_json(p, &w);
+    if (p->o.rows) put_rows_json(p, &w);
     if (!infeasible) put_allocations_json(p, &w);
     put_end_json(p, &w);
     return close_writer(p, &w);
@@ -4548,6 +4652,7 @@ static int plan_model(program *p) {
     for (k = 0; k < p->o.bank_count && !code; k++) code = parse_bank(p, k);
     if (!code) add_bank_budget(p);
     if (!code && p->o.pieces) code = cut_gradients(p);
+    if (!code && p->o.rows) code = form_regions(p);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code && p->o.pareto) code = compiles(&p->o) ? run_compile_front(p) : run_curve(p);
     else if (!code) code = run_plan(p);
@@ -4616,6 +4721,11 @@ int main(int count, char **argv) {
     tl_free_lifetimes(&p.env, &p.lifetimes);
     tl_free_plan(&p.env, &p.plan);
     tl_free_plan(&p.env, &p.keep_all);
+    if (p.rows.memory) {        // the graph is that of the plan of rows
+        memset(&p.graph, 0, sizeof p.graph);
+        tl_free_rows_plan(&p.env, &p.rows);
+        tl_free_graph(&p.env, &p.whole);
+    }
     tl_free_graph(&p.env, &p.graph);
     return code;
 }
