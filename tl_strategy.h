@@ -6039,6 +6039,7 @@ typedef struct tl_saved {
 // among those of both, and may be in any of the saves; what else they have is passed over. So register what
 // belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
 // the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
+// States are not either, so a run of a graph that has any but frozen ones is refused: use tl_load_run.
 //
 // A range that several saves have, those of replicas, is that of the first. Parameters, optimizers and ranges
 // without a node must be the same to the bit in all of them; gradients, statistics and random state may differ.
@@ -6052,8 +6053,8 @@ typedef struct tl_saved {
 // Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
 //          differ; saves of several training steps, in a pass or between micro-batches of a training step, of
 //          another graph, precision, seed or other settings; a pass or a
-//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
-//          TL_ERROR_NO_MEMORY.
+//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version;
+//          the graph has states that are trained, or statistics. TL_ERROR_NO_MEMORY.
 // Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
 TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
@@ -8472,7 +8473,9 @@ static size_t tli_finish(tli_writer *w) {
       "node") \
     X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
-      "format: tensors of other formats than f32 need formats of the run", "node, line")
+      "format: tensors of other formats than f32 need formats of the run", "node, line") \
+    X(STATES_ARE_NO_VARIABLES, \
+      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -75882,12 +75885,28 @@ static void tli_apply_gathering(const tli_gathering *g) {
 #endif
 }
 
+// Refuse a run whose graph owns what a training changes: variables of a later training step than its states
+// would go on from both.
+static tl_result tli_check_no_states(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t id = 0;
+    tli_sentence s;
+    while (id < graph->node_count && !tli_learns(&graph->nodes[id]) &&
+           graph->nodes[id].state != TL_STATE_STATISTIC) id++;
+    if (id == graph->node_count) return TL_OK;
+    s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(LOAD_VARIABLES),
+                        TLI_RULE(STATES_ARE_NO_VARIABLES), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count) {
     tli_gathering g;
     tl_result result;
     int32_t i;
     TL_ASSERT(run && (saves || !save_count));
     result = tli_check_idle(run, TLI_IN(LOAD_VARIABLES));
+    if (!result) result = tli_check_no_states(run);
     if (result) return result;
     if (save_count <= 0)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),

@@ -795,6 +795,35 @@ static void a_save_has_weights_moments_and_sums(void **state) {
     close_bed(&b);
 }
 
+// Variables go on from a later step than weights that stay as they are: refused, but where all states are frozen.
+static void variables_alone_are_no_save_of_states(void **state) {
+    static const tl_state changing[] = { TL_STATE_TRAINED, TL_STATE_HELD, TL_STATE_STATISTIC };
+    static bed b;
+    static saved s;
+    tl_saved data;
+    size_t k;
+    (void)state;
+    for (k = 0; k <= sizeof changing / sizeof changing[0]; k++) {
+        tl_result want = k < sizeof changing / sizeof changing[0] ? TL_ERROR_UNSUPPORTED : TL_OK;
+        int layer;
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        for (layer = 0; layer < LAYERS; layer++) {
+            tl_op *op = &b.ops[b.state_of[layer]];
+            op->state = want ? changing[k] : TL_STATE_FROZEN;
+            if (op->state == TL_STATE_TRAINED || op->state == TL_STATE_HELD) continue;
+            op->backward = NULL;
+            op->moment_count = 0;
+        }
+        start(&b);
+        assert_int_equal(save(b.run, &s), TL_OK);
+        data.data = s.bytes;
+        data.length = s.count;
+        assert_int_equal(tl_load_variables(b.run, &data, 1), want);
+        if (want && !strstr(b.env.error.text, "n1 is a state, which is no variable")) fail_msg("%s", b.env.error.text);
+        close_bed(&b);
+    }
+}
+
 // A pass that ends in an update or behind one leaves weights of two steps: none starts before all are written again, or loaded.
 static void tear(bed *b, int updates_before) {
     b->n.fault = UPDATE_FAILS;
@@ -908,6 +937,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_states_cannot_do_is_refused),
         cmocka_unit_test(a_save_has_weights_moments_and_sums),
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
+        cmocka_unit_test(variables_alone_are_no_save_of_states),
         cmocka_unit_test(a_torn_pass_is_not_gone_on_with),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

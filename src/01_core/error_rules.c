@@ -1293,7 +1293,9 @@
       "node") \
     X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
-      "format: tensors of other formats than f32 need formats of the run", "node, line")
+      "format: tensors of other formats than f32 need formats of the run", "node, line") \
+    X(STATES_ARE_NO_VARIABLES, \
+      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -740,6 +740,7 @@ typedef struct tl_saved {
 // among those of both, and may be in any of the saves; what else they have is passed over. So register what
 // belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
 // the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
+// States are not either, so a run of a graph that has any but frozen ones is refused: use tl_load_run.
 //
 // A range that several saves have, those of replicas, is that of the first. Parameters, optimizers and ranges
 // without a node must be the same to the bit in all of them; gradients, statistics and random state may differ.
@@ -753,8 +754,8 @@ typedef struct tl_saved {
 // Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
 //          differ; saves of several training steps, in a pass or between micro-batches of a training step, of
 //          another graph, precision, seed or other settings; a pass or a
-//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
-//          TL_ERROR_NO_MEMORY.
+//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version;
+//          the graph has states that are trained, or statistics. TL_ERROR_NO_MEMORY.
 // Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
 TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
