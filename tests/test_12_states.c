@@ -787,6 +787,7 @@ static void a_save_has_weights_moments_and_sums(void **state) {
         train(&b, 1);
         assert_int_equal(save(b.run, &s), TL_OK);
         go_on(&b, &s, TL_UPDATES_FUSED, 1);
+        assert_int_equal(tl_skip_updates(b.run, 0), TL_OK);
         train(&b, 1);
     }
     memcpy(b.n.inputs[1], b.n.inputs[0], sizeof b.n.inputs[0]);
@@ -885,6 +886,90 @@ static void a_save_in_a_pass_knows_what_was_updated(void **state) {
         }
 }
 
+// The number behind weights and moments in a save between passes (updates, then sums and whether passes update) becomes that of
+// a build that did not say whether: the checksum, too.
+static void forget_skipping(saved *s, size_t behind) {
+    uint64_t sum = 0;
+    size_t i, at = s->count - 8 - behind;
+    assert_int_equal(s->bytes[at], 5);
+    s->bytes[at] = 1;
+    for (i = 0; i < s->count - 8; i++) sum = (sum ^ (uint8_t)s->bytes[i]) * 0x100000001b3u;
+    for (i = 0; i < 8; i++) s->bytes[s->count - 8 + i] = (char)(uint8_t)(sum >> (8 * i));
+}
+
+static void check_updates(bed *b, int want, const char *what) {
+    tl_run_report report;
+    tl_measure_run(b->run, &report);
+    if (report.update_count != want) fail_msg("%s: %d updates, not %d", what, (int)report.update_count, want);
+}
+
+// A pass with or without updates, until so many steps of it are done, and saved there; -1 = none has begun. Returns whether it
+// has ended.
+static int save_at(bed *b, int steps, int skips, saved *s) {
+    tl_run_step at;
+    int32_t done = 0;
+    int step;
+    assert_int_equal(load(b->run, 0, b), TL_OK);
+    assert_int_equal(tl_skip_updates(b->run, skips), TL_OK);
+    if (steps >= 0) assert_int_equal(tl_start_pass(b->run, 0), TL_OK);
+    for (step = 0; step < steps && !done; step++) {
+        assert_int_equal(tl_next_step(b->run, &at, &done), TL_OK);
+        if (!done && at.is_compute) assert_int_equal(tl_run_step_kernel(b->run, &at), TL_OK);
+    }
+    assert_int_equal(save(b->run, s), TL_OK);
+    return done;
+}
+
+static void start_soon(bed *b) {
+    open_bed(b, TL_UPDATES_FUSED, 0, 1);
+    b->desc.work_limit = 20000;
+    start(b);
+}
+
+// A pass that skips its updates, saved at each of its steps and between passes, skips them where it is loaded; and one that
+// does not updates, whatever that run was told before.
+static void a_save_knows_whether_updates_are_skipped(void **state) {
+    static bed b;
+    static saved s;
+    int done = 0, steps, skips;
+    (void)state;
+    for (steps = -1; !done; steps++)
+        for (skips = 0; skips < 2; skips++) {
+            start_soon(&b);
+            done = save_at(&b, steps, skips, &s);
+            close_bed(&b);
+            start_soon(&b);
+            assert_int_equal(tl_skip_updates(b.run, !skips), TL_OK);
+            assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_OK);
+            if (steps < 0 || done) train(&b, 1);
+            else assert_int_equal(step_on(&b, -1), TL_OK);
+            check_updates(&b, skips ? 0 : LAYERS, "loaded");
+            check_report(&b);
+            close_bed(&b);
+        }
+}
+
+// Saves of builds that did not save it leave what the run that loads was told.
+static void an_older_save_leaves_whether_updates_are_skipped(void **state) {
+    static bed b;
+    static saved s;
+    int skips;
+    (void)state;
+    for (skips = 0; skips < 2; skips++) {
+        open_bed(&b, TL_UPDATES_FUSED, 0, 1);
+        start(&b);
+        assert_int_equal(tl_skip_updates(b.run, 1), TL_OK);
+        train(&b, 1);
+        assert_int_equal(save(b.run, &s), TL_OK);
+        assert_int_equal(tl_skip_updates(b.run, skips), TL_OK);
+        forget_skipping(&s, 4 + 8 + 4 + 4);
+        assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_OK);
+        train(&b, 1);
+        check_updates(&b, skips ? 0 : LAYERS, "older save");
+        close_bed(&b);
+    }
+}
+
 static void a_torn_pass_is_not_gone_on_with(void **state) {
     static const float zero[WEIGHTS] = { 0 };
     static bed b;
@@ -937,6 +1022,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_states_cannot_do_is_refused),
         cmocka_unit_test(a_save_has_weights_moments_and_sums),
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
+        cmocka_unit_test(a_save_knows_whether_updates_are_skipped),
+        cmocka_unit_test(an_older_save_leaves_whether_updates_are_skipped),
         cmocka_unit_test(variables_alone_are_no_save_of_states),
         cmocka_unit_test(a_torn_pass_is_not_gone_on_with),
     };

@@ -691,7 +691,8 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
 // and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that
-// no update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into
+// no update has used yet, and whether passes update them), and the plan's entry or the results that are kept
+// from pass to pass. It goes into
 // any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots, variables,
 // formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank, inference and,
 // where its plan compresses, steps. Results that this one would not keep, or that are not there, are made
