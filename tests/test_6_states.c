@@ -143,30 +143,52 @@ static uint64_t check_remat(const tl_graph *graph, uint64_t budget, int live, in
     return cost;
 }
 
+// What every planner says to a graph at some budgets.
+static void check_planners(tl_random *random, const tl_graph *graph, int is_large) {
+    uint64_t least, work = is_large ? 1000000 : 20000000;
+    tl_plan all;
+    int k;
+    if (tl_plan_keep_all(NULL, graph, 0, &all)) fail_msg("%s", "no plan");
+    check_replay(graph, &all, "keep all");
+    for (k = 0; k < 3; k++) {
+        uint64_t budget = 1 + all.peak_bytes - tl_next_random_below(random, all.peak_bytes / 2 + 1), cost, placed;
+        cost = check_remat(graph, budget, 1, 0, work, &least);
+        check_policies(graph, budget, is_large ? 0 : cost, cost == UINT64_MAX && !is_large ? least : 0);
+        placed = check_remat(graph, budget, 0, 0, work, &least);
+        if (placed != UINT64_MAX && !is_large) assert_true(cost != UINT64_MAX);
+        (void)check_remat(graph, budget, 1, 1, work, &least);
+        (void)check_remat(graph, budget, 0, 1, work, &least);
+    }
+    tl_free_plan(NULL, &all);
+}
+
 static void every_planner_obeys_the_rules(void **state) {
     tl_random random = { 4002 };
-    int i, k;
+    int i;
     (void)state;
     for (i = 0; i < scaled(100); i++) {
-        int is_large = i % 4 == 3;
-        uint64_t least, work = is_large ? 1000000 : 20000000;
         tl_graph graph;
-        tl_plan all;
-        state_graph(&random, is_large ? 60 : 12, 1 + i % 8, i % 3 * 10, &graph);
+        state_graph(&random, i % 4 == 3 ? 60 : 12, 1 + i % 8, i % 3 * 10, &graph);
         if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
         if (i % 5 < 2) (void)random_train_in_pieces(NULL, &random, &graph);
-        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
-        check_replay(&graph, &all, "keep all");
-        for (k = 0; k < 3; k++) {
-            uint64_t budget = 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1), cost, placed;
-            cost = check_remat(&graph, budget, 1, 0, work, &least);
-            check_policies(&graph, budget, is_large ? 0 : cost, cost == UINT64_MAX && !is_large ? least : 0);
-            placed = check_remat(&graph, budget, 0, 0, work, &least);
-            if (placed != UINT64_MAX && !is_large) assert_true(cost != UINT64_MAX);
-            (void)check_remat(&graph, budget, 1, 1, work, &least);
-            (void)check_remat(&graph, budget, 0, 1, work, &least);
-        }
-        tl_free_plan(NULL, &all);
+        check_planners(&random, &graph, i % 4 == 3);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// States that nobody reads, of any kind, stand behind the last node that computes: they belong to the last stage, and are
+// updated first.
+static void states_that_nobody_reads_are_planned(void **state) {
+    tl_random random = { 4011 };
+    int i;
+    (void)state;
+    for (i = 0; i < scaled(100); i++) {
+        tl_graph graph;
+        state_graph(&random, i % 4 == 3 ? 40 : 10, i % 4, i % 3 * 10, &graph);
+        if (random_add_unread(NULL, &random, &graph)) fail_msg("%s", "no states");
+        if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
+        if (i % 5 < 2) (void)random_train_in_pieces(NULL, &random, &graph);
+        check_planners(&random, &graph, i % 4 == 3);
         tl_free_graph(NULL, &graph);
     }
 }
@@ -751,6 +773,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(chains_with_states_cost_what_merged_chains_cost),
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(every_planner_obeys_the_rules),
+        cmocka_unit_test(states_that_nobody_reads_are_planned),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
