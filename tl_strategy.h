@@ -1038,7 +1038,10 @@ typedef struct tl_optimizer_desc {
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
 // other node with a backward: it runs when every gradient is complete, before the first update, finds them
-// all as its input_grads, and adds (factor - 1) times each to it.
+// all as its input_grads, and multiplies each by the factor. A node clips if its op is "clip", it reads nothing
+// but weights that are trained, and nobody reads its output. Its backward is called in passes that update
+// states alone: not in those to whose gradients others add (repeat_count, tl_skip_updates). Its output, and the
+// gradient of that, hold nothing that it goes by.
 //
 // Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: the cost of an
 //          update. *graph is empty then.
@@ -8476,7 +8479,10 @@ static size_t tli_finish(tli_writer *w) {
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
       "format: tensors of other formats than f32 need formats of the run", "node, line") \
     X(STATES_ARE_NO_VARIABLES, \
-      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node")
+      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node") \
+    X(RUN_CLIPS_STAND_ABOVE_READERS, \
+      "graph: %s clips gradients before %s adds to them: below the states it stands above all other nodes " \
+      "(TL_UPDATES_END)", "node, node")
 
 // -- errors: rules of [13] TRACE --
 
@@ -11722,6 +11728,20 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
     return k < node->input_count;
 }
 #endif
+
+// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose outputs
+// nobody reads.
+static int tli_clips(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, end = node->first_output + node->output_count;
+    if (!node->has_grad || node->state || !node->input_count) return 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (!tli_has_update(&graph->nodes[graph->outputs[graph->inputs[i].tensor].node])) return 0;
+    if (!tli_same_text(tl_name_op(graph, id), "clip")) return 0;
+    for (i = node->first_input + node->input_count; i < graph->input_count; i++)
+        if (graph->inputs[i].tensor >= node->first_output && graph->inputs[i].tensor < end) return 0;
+    return 1;
+}
 
 #define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
 
@@ -25705,10 +25725,11 @@ static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
                          " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
 }
 
-// Whether a row is an update that the last of several micro-batches runs.
+// Whether a row is an update, or clips, which the last of several micro-batches runs.
 static int tli_is_last_only(const tli_code *c, const tli_code_row *row) {
+    const tl_graph *graph = c->table.graph;
     return c->table.plan->repeat_count > 1 && row->kind == TLI_ROW_BACKWARD &&
-           c->table.graph->nodes[row->node].state;
+           (graph->nodes[row->node].state || tli_clips(graph, row->node));
 }
 
 // Send what clears the gradients that states hold, before the first micro-batch.
@@ -70091,6 +70112,8 @@ static tl_result tli_memory_step(tl_run *run) {
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
 //
+// A node that clips all gradients waits for that pass, too: before it they are not complete.
+//
 // A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
 //
@@ -70109,6 +70132,9 @@ static int tli_is_last_pass(const tl_run *run) {
 }
 
 #ifndef TL_ONLY_TABLES
+// Whether passes behind this one add to the same gradients.
+static int tli_only_adds(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+
 static int tli_skips_updates(const tl_run *run) {
     return run->updates.skips || run->updates.overflows || !tli_is_last_pass(run);
 }
@@ -70294,6 +70320,39 @@ static void tli_ask_for_states(tl_run *run) {
     for (i = 0; i < run->graph->tensor_count; i++) run->tensors[i].is_written = 0;
 }
 
+// Whether two nodes read a tensor in common.
+static int tli_share_input(const tl_graph *graph, const tl_node *a, const tl_node *b) {
+    int32_t i, k;
+    for (i = a->first_input; i < a->first_input + a->input_count; i++)
+        for (k = b->first_input; k < b->first_input + b->input_count; k++)
+            if (graph->inputs[i].tensor == graph->inputs[k].tensor) return 1;
+    return 0;
+}
+
+// The first node that adds to a gradient after a node that clips it, because it stands above that; -1 = none.
+static int32_t tli_find_late_reader(const tl_graph *graph, int32_t clip) {
+    int32_t id = 0;
+    while (id < clip && (!graph->nodes[id].has_grad || tli_clips(graph, id) ||
+                         !tli_share_input(graph, &graph->nodes[id], &graph->nodes[clip]))) id++;
+    return id < clip ? id : -1;
+}
+
+static tl_result tli_check_clips(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t id, late;
+    for (id = 0; id < graph->node_count && !run->inference; id++) {
+        tli_sentence s;
+        late = tli_clips(graph, id) ? tli_find_late_reader(graph, id) : -1;
+        if (late < 0) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                            TLI_RULE(RUN_CLIPS_STAND_ABOVE_READERS), (uint64_t)id, (uint64_t)late);
+        tli_put_text(&s, tl_name_node(graph, id));
+        tli_put_text(&s, tl_name_node(graph, late));
+        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_states(tl_run *run) {
     int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
@@ -70309,14 +70368,21 @@ static tl_result tli_check_states(tl_run *run) {
         run->updates.state_count += tli_learns(node);
         run->updates.held_count += tli_is_held(node);
     }
-    return TL_OK;
+    return tli_check_clips(run);
 }
 #else
 static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
+static int tli_only_adds(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
 #endif
+
+// Whether a step takes its place in the pass, and no kernel runs.
+static int tli_is_passed_over(const tl_run *run, const tl_step *step) {
+    if (tli_is_update(run, step)) return tli_skips_updates(run);
+    return step->kind == TL_STEP_BACKWARD && tli_only_adds(run) && tli_clips(run->graph, step->node);
+}
 
 // Refuse a pass on states of two training steps.
 static tl_result tli_check_torn(tl_run *run) {
@@ -70718,7 +70784,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         tl_result known = tli_look_for_overflow(run);
         if (known) return known;
     }
-    if (tli_is_update(run, &run->at.last) && tli_skips_updates(run)) {  // its place is taken, no kernel runs
+    if (tli_is_passed_over(run, &run->at.last)) {
         run->at.computing = TLI_COMPUTING_DONE;
         run->at.call.count = run->at.call.total;
         return TL_OK;

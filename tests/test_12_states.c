@@ -254,6 +254,11 @@ static void check_report(const bed *b) {
 
 // -- tests --
 
+static void train(bed *b, int steps) {
+    while (steps-- > 0)
+        if (tl_run_plan(b->run)) fail_msg("%s", b->env.error.text);
+}
+
 // The norm of all gradients, and what brings it down to 1.
 static float clip_factor(float *const *g, int count) {
     double sum = 0;
@@ -352,61 +357,89 @@ static void a_state_has_the_seed_of_its_node(void **state) {
     if (tl_free_cpu_backend(&env, &cpu)) fail_msg("%s", env.error.text);
 }
 
-// Gradients are clipped by the norm of all of them, between the last backward and the first update.
-static void clipping_sees_every_gradient(void **state) {
-    static bed b;
-    static by_hand h;
-    static const tl_kernel kernels[] = { { "clip", clip_forward, clip_backward, NULL }, { "dense", dense_forward, dense_backward, NULL },
-                                         { "square", square_forward, square_backward, NULL }, { "momentum", NULL, momentum, NULL } };
+// The bed's graph with a node that clips below the states.
+typedef struct clipped {
+    tl_graph  graph;
+    tl_kernel kernels[4];
+} clipped;
+
+static void start_clipped(bed *b, clipped *c, int repeats, int holds, tl_kernel_fn clip) {
+    const tl_kernel kernels[4] = { { "clip", clip_forward, clip, &b->n }, { "dense", dense_forward, dense_backward, &b->n },
+                                   { "square", square_forward, square_backward, &b->n }, { "momentum", NULL, momentum, &b->n } };
     tl_optimizer_desc asked;
-    tl_kernel own[4];
-    tl_graph graph, clipped;
-    tl_run_desc desc;
-    int layer, step, clips = 0;
-    (void)state;
-    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
-    start(&b);
+    int layer;
+    start(b);
     memset(&asked, 0, sizeof asked);
-    asked.graph = tl_find_run_graph(b.run);
+    asked.graph = tl_find_run_graph(b->run);
     asked.updates = TL_UPDATES_END;
     asked.clips = 1;
-    if (tl_apply_optimizer(&b.env, &asked, &clipped)) fail_msg("%s", b.env.error.text);
-    graph = clipped;
-    for (layer = 0; layer < 4; layer++) { own[layer] = kernels[layer]; own[layer].user = &b.n; }
-    desc = b.desc;
-    desc.graph = &graph;
-    desc.kernels = own;
-    desc.kernel_count = 4;
-    tl_free_run(b.run);
-    if (tl_init_run(&b.env, &desc, &b.run)) fail_msg("%s", b.env.error.text);
+    if (tl_apply_optimizer(&b->env, &asked, &c->graph)) fail_msg("%s", b->env.error.text);
+    if (holds && tl_hold_gradients(&b->env, &c->graph)) fail_msg("%s", b->env.error.text);
+    tl_free_run(b->run);
+    memcpy(c->kernels, kernels, sizeof kernels);
+    b->desc.graph = &c->graph;
+    b->desc.kernels = c->kernels;
+    b->desc.kernel_count = 4;
+    b->desc.repeat_count = repeats;
+    if (tl_init_run(&b->env, &b->desc, &b->run)) fail_msg("%s", b->env.error.text);
     for (layer = 0; layer < LAYERS; layer++) {
-        tl_tensor t;
-        b.state_of[layer] = t.node = layer;
-        t.output = 0;
-        assert_int_equal(tl_write_tensor(b.run, t, b.initial[layer], sizeof b.initial[layer]), TL_OK);
+        tl_tensor t = { 0, 0 };
+        b->state_of[layer] = t.node = layer;
+        assert_int_equal(tl_write_tensor(b->run, t, b->initial[layer], sizeof b->initial[layer]), TL_OK);
     }
-    for (layer = 0; layer < b.count + 1; layer++) b.ops[layer].kind = tl_name_op(&graph, layer);    // where load finds the input
-    memset(&h, 0, sizeof h);
-    memcpy(h.w, b.initial, sizeof h.w);
+    for (layer = 0; layer < b->count + 1; layer++) b->ops[layer].kind = tl_name_op(&c->graph, layer);    // where load finds the input
+}
+
+static void close_clipped(bed *b, clipped *c) {
+    tl_free_run(b->run);
+    b->run = NULL;
+    tl_free_graph(&b->env, &c->graph);
+    close_bed(b);
+}
+
+// Steps by hand, each of so many micro-batches. Returns in how many the norm was above the limit.
+static int hand_clip(const bed *b, by_hand *h, int parts) {
+    int step, layer, part, clips = 0;
+    memset(h, 0, sizeof *h);
+    memcpy(h->w, b->initial, sizeof h->w);
     for (step = 0; step < STEPS; step++) {
         float *g[LAYERS], factor;
-        if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
-        memset(h.g, 0, sizeof h.g);
-        hand_batch(&b, &h, b.n.inputs[0]);
-        for (layer = 0; layer < LAYERS; layer++) g[layer] = h.g[layer];
+        memset(h->g, 0, sizeof h->g);
+        for (part = 0; part < parts; part++) hand_batch(b, h, b->n.inputs[part]);
+        for (layer = 0; layer < LAYERS; layer++) g[layer] = h->g[layer];
         factor = clip_factor(g, LAYERS);
         clips += factor < 1;
         for (layer = 0; layer < LAYERS; layer++) {
-            scale(h.g[layer], factor);
-            update(h.w[layer], h.m[layer], h.g[layer], WEIGHTS);
+            scale(h->g[layer], factor);
+            update(h->w[layer], h->m[layer], h->g[layer], WEIGHTS);
         }
     }
-    check_weights(&b, &h, "clipped");
-    assert_true(clips > STEPS / 2);
-    tl_free_run(b.run);
-    b.run = NULL;
-    tl_free_graph(&b.env, &clipped);
-    close_bed(&b);
+    return clips;
+}
+
+// Gradients are clipped by the norm of all of them, between the last backward and the first update; where several passes add to
+// them, in the last of these alone.
+static void clipping_sees_every_gradient(void **state) {
+    static bed b;
+    static by_hand h;
+    static clipped c;
+    int parts, skips, step, part;
+    (void)state;
+    for (parts = 1; parts <= 3; parts++)
+        for (skips = 0; skips < 2; skips++) {
+            open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+            start_clipped(&b, &c, skips ? 1 : parts, parts > 1, clip_backward);
+            for (part = 1; part < parts && skips; part++) memcpy(b.n.inputs[part], b.n.inputs[0], sizeof b.n.inputs[0]);
+            for (step = 0; step < STEPS; step++)
+                for (part = 0; part < (skips ? parts : 1); part++) {
+                    if (parts > 1 && skips) assert_int_equal(tl_skip_updates(b.run, part < parts - 1), TL_OK);
+                    train(&b, 1);
+                    check_report(&b);
+                }
+            assert_true(hand_clip(&b, &h, parts) > STEPS / 2);
+            check_weights(&b, &h, "clipped");
+            close_clipped(&b, &c);
+        }
 }
 
 // Twenty steps have the weights and moments of the loop by hand, to the bit: fused and at the end, tied weights, micro-batches,
@@ -705,9 +738,30 @@ static void refuse_slots(bed *b) {
     free(steps);
 }
 
+// A node that clips behind all others is called first, before anything was added.
+static void add_late_clip(bed *b, tl_tensor *weights) {
+    tl_op *op = &b->ops[b->count++];
+    int layer;
+    for (layer = 0; layer < LAYERS; layer++) weights[layer].node = b->state_of[layer];
+    op->name = op->kind = "clip";
+    op->forward = clip_forward;
+    op->backward = clip_backward;
+    op->needs = "none";
+    op->output_bytes = 4;
+    op->inputs = weights;
+    op->input_count = LAYERS;
+}
+
 static void what_states_cannot_do_is_refused(void **state) {
     static bed b;
+    static tl_tensor weights[LAYERS];
+    int at_end;
     (void)state;
+    for (at_end = 0; at_end < 2; at_end++) {
+        open_bed(&b, at_end ? TL_UPDATES_END : TL_UPDATES_FUSED, 0, 0);
+        add_late_clip(&b, weights);
+        refused(&b, TL_ERROR_UNSUPPORTED, at_end ? "clip clips gradients before n6 adds to them" : "clip clips gradients before n2 adds to them");
+    }
     open_bed(&b, TL_UPDATES_FUSED, 0, 0);
     b.desc.repeat_count = 2;
     refused(&b, TL_ERROR_UNSUPPORTED, "(TL_STATE_HELD, tl_hold_gradients): n1 does not");
@@ -749,9 +803,36 @@ static tl_result save(tl_run *run, saved *s) {
     return tl_save_run(run, sink);
 }
 
-static void train(bed *b, int steps) {
-    while (steps-- > 0)
-        if (tl_run_plan(b->run)) fail_msg("%s", b->env.error.text);
+// So does a C program of a plan: what clips is called in the last micro-batch alone.
+static void a_c_program_clips_in_the_last_micro_batch(void **state) {
+    static bed b;
+    static clipped c;
+    static saved text[2];
+    tl_code_desc code;
+    tl_places_desc places;
+    tl_plan plan;
+    tl_sink sinks[2];
+    int i;
+    (void)state;
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    start_clipped(&b, &c, 2, 1, clip_backward);
+    memset(&code, 0, sizeof code);
+    memset(&places, 0, sizeof places);
+    places.graph = &c.graph;
+    if (tl_plan_keep_all(&b.env, &c.graph, 0, &plan)) fail_msg("%s", b.env.error.text);
+    plan.repeat_count = 2;
+    if (tl_plan_places(&b.env, &places, &plan, NULL)) fail_msg("%s", b.env.error.text);
+    for (i = 0; i < 2; i++) {
+        text[i].count = 0;
+        sinks[i].write = keep;
+        sinks[i].user = &text[i];
+    }
+    code.name = "net";
+    if (tl_write_plan_code(&b.env, &c.graph, &plan, &code, sinks[0], sinks[1])) fail_msg("%s", b.env.error.text);
+    text[1].bytes[text[1].count] = 0;
+    assert_non_null(strstr(text[1].bytes, "if (micro_batch + 1 == NET_MICRO_BATCHES)\n            net_clip_backward("));
+    tl_free_plan(&b.env, &plan);
+    close_clipped(&b, &c);
 }
 
 // Another run of the same net goes on with the save.
@@ -1025,6 +1106,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_save_knows_whether_updates_are_skipped),
         cmocka_unit_test(an_older_save_leaves_whether_updates_are_skipped),
         cmocka_unit_test(variables_alone_are_no_save_of_states),
+        cmocka_unit_test(a_c_program_clips_in_the_last_micro_batch),
         cmocka_unit_test(a_torn_pass_is_not_gone_on_with),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -1295,7 +1295,10 @@
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
       "format: tensors of other formats than f32 need formats of the run", "node, line") \
     X(STATES_ARE_NO_VARIABLES, \
-      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node")
+      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node") \
+    X(RUN_CLIPS_STAND_ABOVE_READERS, \
+      "graph: %s clips gradients before %s adds to them: below the states it stands above all other nodes " \
+      "(TL_UPDATES_END)", "node, node")
 
 // -- errors: rules of [13] TRACE --
 

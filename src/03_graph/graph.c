@@ -113,6 +113,20 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 }
 #endif
 
+// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose outputs
+// nobody reads.
+static int tli_clips(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, end = node->first_output + node->output_count;
+    if (!node->has_grad || node->state || !node->input_count) return 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (!tli_has_update(&graph->nodes[graph->outputs[graph->inputs[i].tensor].node])) return 0;
+    if (!tli_same_text(tl_name_op(graph, id), "clip")) return 0;
+    for (i = node->first_input + node->input_count; i < graph->input_count; i++)
+        if (graph->inputs[i].tensor >= node->first_output && graph->inputs[i].tensor < end) return 0;
+    return 1;
+}
+
 #define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
 
 // The bytes of a piece of the gradient of a state's weight.

@@ -366,7 +366,10 @@ typedef struct tl_optimizer_desc {
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
 // other node with a backward: it runs when every gradient is complete, before the first update, finds them
-// all as its input_grads, and adds (factor - 1) times each to it.
+// all as its input_grads, and multiplies each by the factor. A node clips if its op is "clip", it reads nothing
+// but weights that are trained, and nobody reads its output. Its backward is called in passes that update
+// states alone: not in those to whose gradients others add (repeat_count, tl_skip_updates). Its output, and the
+// gradient of that, hold nothing that it goes by.
 //
 // Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: the cost of an
 //          update. *graph is empty then.
