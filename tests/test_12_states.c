@@ -698,6 +698,56 @@ static void rehearsal_knows_updates(void **state) {
     rehearse(UPDATE_WRITES_GRADIENT, TL_UPDATES_FUSED, 0, "writes to output gradient 0");
 }
 
+static tl_result clip_by_its_output(const tl_kernel_call *call, void *user) {
+    float part = f32(call->output_grads[0])[0] - 1;
+    int k, i;
+    for (k = 0; k < LAYERS; k++)
+        for (i = 0; i < WEIGHTS; i++) f32(call->input_grads[k])[i] += part * f32(call->input_grads[k])[i];
+    return clip_backward(call, user);
+}
+
+static tl_result clip_that_forgets(const tl_kernel_call *call, void *user) {
+    memset(f32(call->input_grads[1]), 0, (size_t)call->input_grads[1].range.bytes);
+    return clip_backward(call, user);
+}
+
+static tl_result clip_by_weights(const tl_kernel_call *call, void *user) {
+    f32(call->input_grads[0])[0] += f32(call->inputs[2])[0];
+    return clip_backward(call, user);
+}
+
+static tl_result clip_that_updates(const tl_kernel_call *call, void *user) {
+    f32(call->inputs[2])[0] += 1;
+    return clip_backward(call, user);
+}
+
+// A node that clips goes by the gradients of the weights, and by nothing else.
+static void rehearsal_knows_what_clips(void **state) {
+    static const struct { tl_kernel_fn clip; const char *says; } rows[] = {
+        { clip_backward, NULL }, { clip_by_its_output, "clip: backward clips, and reads output gradient 0, which is of no loss" },
+        { clip_that_forgets, "clip: backward overwrites input gradient 1" }, { clip_by_weights, "clip: backward reads input 2, which needs" },
+        { clip_that_updates, "clip: backward writes to input 2, which it may only read" } };
+    static bed b;
+    static clipped c;
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof *rows; k++) {
+        tl_rehearsal_desc desc;
+        tl_rehearsal found;
+        char text[200] = "";
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        start_clipped(&b, &c, 2, 1, rows[k].clip);
+        memset(&desc, 0, sizeof desc);
+        desc.pass_count = -1;
+        if (tl_rehearse_run(b.run, &desc, &found)) fail_msg("%s", b.env.error.text);
+        if (found.finding_count) tl_print_finding(&c.graph, &found.findings[found.finding_count - 1], text, sizeof text);
+        if (rows[k].says ? strncmp(text, rows[k].says, strlen(rows[k].says)) || found.error_count != 1 : found.error_count)
+            fail_msg("row %d: %d errors: %s", (int)k, (int)found.error_count, text);
+        tl_free_rehearsal(&b.env, &found);
+        close_clipped(&b, &c);
+    }
+}
+
 // -- refusals --
 
 static void refused(bed *b, tl_result code, const char *says) {
@@ -1100,6 +1150,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(other_ways_to_run_train_the_same),
         cmocka_unit_test(a_c_program_trains_as_by_hand),
         cmocka_unit_test(rehearsal_knows_updates),
+        cmocka_unit_test(rehearsal_knows_what_clips),
         cmocka_unit_test(what_states_cannot_do_is_refused),
         cmocka_unit_test(a_save_has_weights_moments_and_sums),
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),

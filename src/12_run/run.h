@@ -1041,7 +1041,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "write to the run that load is given") \
     X(TL_FINDING_LOAD_CHANGES, "changes %o", "leave to load the inputs and the place in the data alone") \
     X(TL_FINDING_NO_CLOCK, "has no clock, so every op counts as much as any other", \
-      "give now_ns to the backend, or costs")
+      "give now_ns to the backend, or costs") \
+    X(TL_FINDING_CLIP_READS_GRADIENT, "clips, and reads %o, which is of no loss", \
+      "go by the gradients of the weights alone")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 

@@ -1073,6 +1073,7 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
     const tl_graph *graph = p->run->graph;
     int32_t i;
+    if (tli_clips(graph, p->step->call.node)) return TL_OK;     // they say whose gradients are clipped
     for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
         const tl_node_input *input = &graph->inputs[p->node->first_input + i];
         int is_given = tli_is_given(p, &p->shadows[i]), shows;
@@ -1237,11 +1238,12 @@ static int tli_adds_nothing(const tli_probe *p) {
     return !tli_changes_state(p);
 }
 
-// What `needs` names is read, and so are saved bytes and the gradients of the outputs.
+// What `needs` names is read, and so are saved bytes and the gradients of the outputs; but not that of a node
+// that clips, which is of no loss.
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
-    int32_t i, count;
+    int32_t i, count, clips = tli_clips(p->run->graph, p->step->call.node);
     if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
         return TL_OK;
     for (i = 0; i < p->count; i++) {
@@ -1253,7 +1255,8 @@ static tl_result tli_probe_declared(tli_probe *p) {
         result = tli_try_fills(p, i, is_gradient ? gradients : fills, count, &shows);
         if (!result && !shows) result = tli_try_rows(p, i, is_gradient ? gradients : fills, count, &shows);
         if (result) return result;
-        if (shows) continue;
+        if (shows == 1 && clips) tli_note_finding(p, TL_FINDING_CLIP_READS_GRADIENT, s, 0);
+        if (shows || clips) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
                          : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED
                          : TL_FINDING_NEEDS_UNUSED, s, 0);
