@@ -5872,7 +5872,7 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // pass that is given up loses them. States must hold their gradients (tl_hold_gradients). Passes without
 // updates count as training steps, so an update that needs the number of updates before it counts them itself.
 //
-// Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
+// Errors:  TL_ERROR_INVALID_ARG: inside a pass; on is another number; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
 #endif
 
@@ -6163,8 +6163,8 @@ typedef struct tl_op {
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
-    tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial,
+    tl_state   state;            // not 0 = a state: kind names its update, backward is that (0 where there is
+                                      // none), output_bytes those of the weight; of the rest moments, initial,
                                       // weight_rows, piece_rows, bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
@@ -7521,7 +7521,9 @@ static size_t tli_finish(tli_writer *w) {
       "attributes: must be in the order of nodes, with one relation for each input", "") \
     X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
-    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line")
+    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(WROWS_MUST_NOT_BE_NEGATIVE, "wrows (weight_rows): must not be negative", "node, line") \
+    X(INPLACE_STATE_MUST_NOT, "inplace: the weight of a state must not be overwritten", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -8484,7 +8486,9 @@ static size_t tli_finish(tli_writer *w) {
       "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node") \
     X(RUN_CLIPS_STAND_ABOVE_READERS, \
       "graph: %s clips gradients before %s adds to them: below the states it stands above all other nodes " \
-      "(TL_UPDATES_END)", "node, node")
+      "(TL_UPDATES_END)", "node, node") \
+    X(SKIP_IS_0_OR_1, "on: must be 0 or 1", "on") \
+    X(OP_OF_A_STATE_HAS_NO_UPDATE, "ops: op %s: backward: a frozen state and statistics have no update", "op")
 
 // -- errors: rules of [13] TRACE --
 
@@ -11943,6 +11947,7 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
     if (node->inplace < 0 || node->inplace >= node->input_count)
         return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     from = &graph->outputs[graph->inputs[node->first_input + node->inplace].tensor];
+    if (graph->nodes[from->node].state) return TLI_RULE(INPLACE_STATE_MUST_NOT);
     if (graph->nodes[from->node].is_input) return TLI_RULE(INPLACE_GRAPH_INPUT_MUST_NOT);
     if (from->bytes != graph->outputs[node->first_output].bytes)
         return TLI_RULE(INPLACE_INPUT_MUST_HAVE_BYTES);
@@ -11994,7 +11999,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t rows = node->weight_rows, piece = node->piece_rows, k;
-    if (rows < 0 || (rows && !node->state && !node->param_bytes))
+    if (rows < 0) return TLI_RULE(WROWS_MUST_NOT_BE_NEGATIVE);
+    if (rows && !node->state && !node->param_bytes)
         return TLI_RULE(WROWS_ARE_OF_WEIGHTS);
     if (rows && node->param_bytes % (uint64_t)rows)
         return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
@@ -70431,10 +70437,13 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (on & ~1)
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_IS_0_OR_1),
+                               (uint64_t)(int64_t)on, 0);
     if (on && run->updates.held_count < run->updates.state_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES),
                         TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
-    run->updates.skips = on != 0;
+    run->updates.skips = (uint8_t)on;
     return TL_OK;
 }
 #endif
@@ -78596,6 +78605,8 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     const char *foreign = tli_find_foreign_field(op);
     tl_state_desc state;
     if (foreign) return tli_fail_state_op(list, i, foreign);
+    if (op->backward && (op->state == TL_STATE_FROZEN || op->state == TL_STATE_STATISTIC))
+        return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_NO_UPDATE));
     tli_zero(&state, sizeof state);
     state.name = op->name;
     state.op = op->kind;

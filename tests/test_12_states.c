@@ -805,7 +805,7 @@ static void add_late_clip(bed *b, tl_tensor *weights) {
 static void what_states_cannot_do_is_refused(void **state) {
     static bed b;
     static tl_tensor weights[LAYERS];
-    int at_end;
+    int at_end, kind;
     (void)state;
     for (at_end = 0; at_end < 2; at_end++) {
         open_bed(&b, at_end ? TL_UPDATES_END : TL_UPDATES_FUSED, 0, 0);
@@ -830,6 +830,21 @@ static void what_states_cannot_do_is_refused(void **state) {
     start(&b);
     assert_int_equal(tl_skip_updates(b.run, 1), TL_ERROR_INVALID_ARG);
     close_bed(&b);
+    open_bed(&b, TL_UPDATES_FUSED, 0, 1);
+    start(&b);
+    for (kind = -1; kind < 3; kind++) assert_int_equal(tl_skip_updates(b.run, kind), kind == 0 || kind == 1 ? TL_OK : TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_skip_updates: on: must be 0 or 1");
+    close_bed(&b);
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    b.ops[b.count - 2].inplace = 2;
+    b.ops[b.count - 2].output_bytes = WEIGHTS * 4;
+    refused(&b, TL_ERROR_INVALID_ARG, "inplace: the weight of a state must not be overwritten");
+    for (kind = 0; kind < 2; kind++) {
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        b.ops[b.state_of[1]].state = kind ? TL_STATE_FROZEN : TL_STATE_STATISTIC;
+        b.ops[b.state_of[1]].moment_count = 0;
+        refused(&b, TL_ERROR_INVALID_ARG, "ops: op 3: backward: a frozen state and statistics have no update");
+    }
 }
 
 // -- saves --

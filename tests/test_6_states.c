@@ -391,7 +391,7 @@ static void pieces_hold_no_gradients(void **state) {
     desc.bytes = 24;
     desc.weight_rows = -3;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): wrows: are of param= and states");
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): wrows (weight_rows): must not be negative");
     desc.weight_rows = 3;
     desc.piece_rows = 1;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);

@@ -335,7 +335,9 @@
       "attributes: must be in the order of nodes, with one relation for each input", "") \
     X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
-    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line")
+    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(WROWS_MUST_NOT_BE_NEGATIVE, "wrows (weight_rows): must not be negative", "node, line") \
+    X(INPLACE_STATE_MUST_NOT, "inplace: the weight of a state must not be overwritten", "node, line")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -1298,7 +1300,9 @@
       "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node") \
     X(RUN_CLIPS_STAND_ABOVE_READERS, \
       "graph: %s clips gradients before %s adds to them: below the states it stands above all other nodes " \
-      "(TL_UPDATES_END)", "node, node")
+      "(TL_UPDATES_END)", "node, node") \
+    X(SKIP_IS_0_OR_1, "on: must be 0 or 1", "on") \
+    X(OP_OF_A_STATE_HAS_NO_UPDATE, "ops: op %s: backward: a frozen state and statistics have no update", "op")
 
 // -- errors: rules of [13] TRACE --
 

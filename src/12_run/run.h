@@ -570,7 +570,7 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // pass that is given up loses them. States must hold their gradients (tl_hold_gradients). Passes without
 // updates count as training steps, so an update that needs the number of updates before it counts them itself.
 //
-// Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
+// Errors:  TL_ERROR_INVALID_ARG: inside a pass; on is another number; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
 #endif
 
@@ -861,8 +861,8 @@ typedef struct tl_op {
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
-    tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial,
+    tl_state   state;            // not 0 = a state: kind names its update, backward is that (0 where there is
+                                      // none), output_bytes those of the weight; of the rest moments, initial,
                                       // weight_rows, piece_rows, bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;

@@ -325,10 +325,13 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (on & ~1)
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_IS_0_OR_1),
+                               (uint64_t)(int64_t)on, 0);
     if (on && run->updates.held_count < run->updates.state_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES),
                         TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
-    run->updates.skips = on != 0;
+    run->updates.skips = (uint8_t)on;
     return TL_OK;
 }
 #endif
