@@ -268,7 +268,8 @@ typedef struct tl_error {
 // What a call may use besides its arguments. All-zero is valid.
 typedef struct tl_env {
     void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; result aligned for any type
-    void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
+    void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither: with
+                                                  // one alone whatever allocates is refused (NO_MEMORY)
     void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end; not called
                                                   // with TL_NO_ERROR_TEXT
     void   *user;                                 // first argument of the three functions above
@@ -7228,7 +7229,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NUMBER_IS_TOO_LARGE, "the number is too large", "line, column") \
     X(UNKNOWN_NAME, "unknown name", "line, column") \
     X(TEXT_AFTER_VALUE, "text after the value", "line, column") \
-    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes")
+    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes") \
+    X(ENV_HAS_HALF_AN_ALLOCATOR, "env: alloc and release: set both or neither", "")
 
 // -- errors: rules of [2] STRATEGY --
 
@@ -8646,8 +8648,11 @@ static tli_sentence tli_begin_site(tl_env *env, tl_result code, uint32_t site, c
     return s;
 }
 
+static int tli_has_half_allocator(const tl_env *env) { return env && !env->alloc != !env->release; }
+
 static tli_sentence tli_begin_error(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                     uint64_t first, uint64_t second) {
+    if (code == TL_ERROR_NO_MEMORY && tli_has_half_allocator(env)) rule = TLI_RULE(ENV_HAS_HALF_AN_ALLOCATOR);
     return tli_begin_site(env, code, tli_number_function(function) << 16 | tli_number_rule(rule),
                           tli_name_function(function), tli_name_rule(rule), first, second);
 }
@@ -8891,7 +8896,9 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
 
 // -- memory --
 
+// With one of alloc and release alone, memory of the one would go back to another: there is none then.
 static void *tli_alloc(tl_env *env, size_t bytes) {
+    if (tli_has_half_allocator(env)) return NULL;
     return env && env->alloc ? (env->alloc)(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
 }
 

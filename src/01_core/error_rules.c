@@ -42,7 +42,8 @@
     X(NUMBER_IS_TOO_LARGE, "the number is too large", "line, column") \
     X(UNKNOWN_NAME, "unknown name", "line, column") \
     X(TEXT_AFTER_VALUE, "text after the value", "line, column") \
-    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes")
+    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes") \
+    X(ENV_HAS_HALF_AN_ALLOCATOR, "env: alloc and release: set both or neither", "")
 
 // -- errors: rules of [2] STRATEGY --
 
