@@ -966,6 +966,10 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
 // state holds is cleared by the run, before the first pass that adds to it.
 //
+// Statistics are changed by first forwards, and read by forwards that run again. So a node whose outputs follow
+// from statistics that it, or a node below it, changes has to be marked once: planners do not know which
+// readers change them.
+//
 // A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
 // costs of the updates in its bwd_cost, and in bwork_bytes the scratch of both kernels and behind that, from a
 // multiple of 16 and of the alignment on, room for a piece of the gradient.
@@ -6346,7 +6350,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_NO_CLOCK, "has no clock, so every op counts as much as any other", \
       "give now_ns to the backend, or costs") \
     X(TL_FINDING_CLIP_READS_GRADIENT, "clips, and reads %o, which is of no loss", \
-      "go by the gradients of the weights alone")
+      "go by the gradients of the weights alone") \
+    X(TL_FINDING_STATISTICS_LATER, "makes its outputs from %o, which a node below it changes", \
+      "mark the op once: run again it would find what that has left")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -6410,7 +6416,8 @@ typedef struct tl_rehearsal {
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
 // looked for where the gradients of the node's weights are registered, or the graph has states with updates.
 // Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
-// kernels find them at an address that stays what it is, so whoever writes those of another node is named.
+// kernels find them at an address that stays what it is, so whoever writes those of another node is named, and
+// so is who makes outputs from them and may run again behind a node below that changes them.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -76064,6 +76071,8 @@ typedef struct tli_rehearsing {
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
     char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
+    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and makes
+                                 // its outputs from them; 0 = none
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed
@@ -77006,6 +77015,54 @@ static tl_result tli_probe_again(tli_probe *p) {
     return tli_name_read(p);
 }
 
+// Whether outputs, or saved bytes, follow from statistics.
+static tl_result tli_try_outputs(tli_probe *p, int32_t shadow, int *follow) {
+    static const tli_fill fills[] = { TLI_FILL_ZEROES, TLI_FILL_HALVES };
+    int32_t i;
+    *follow = 0;
+    for (i = 0; i < 2 && !*follow; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *follow = tli_makes_others(p);
+    }
+    return TL_OK;
+}
+
+// A node below changes statistics from which one above makes its outputs: where that runs again, these are
+// others.
+static void tli_name_reader(tli_probe *p, int32_t tensor) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *reader;
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = TL_FINDING_STATISTICS_LATER;
+    finding.node = p->r->readers[tensor] - 1;
+    finding.operand = TL_OPERAND_INPUT;
+    reader = &graph->nodes[finding.node];
+    while (graph->inputs[reader->first_input + finding.index].tensor != tensor) finding.index++;
+    tli_add_finding(p->r, &finding);
+}
+
+// Of statistics that several nodes read, a change is seen by all that run again.
+static tl_result tli_probe_shared_statistics(tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->node->input_count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int32_t tensor = p->run->graph->inputs[p->node->first_input + i].tensor;
+        int follow;
+        tl_result result;
+        if (!tli_changes_operand(p, s)) continue;
+        if (p->r->readers[tensor] && !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
+            tli_name_reader(p, tensor);
+        if (p->r->readers[tensor] || p->node->once) continue;
+        result = tli_try_outputs(p, i, &follow);
+        if (result) return result;
+        if (follow) p->r->readers[tensor] = p->step->call.node + 1;
+    }
+    return TL_OK;
+}
+
 // plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
 // here on it is again as the pass gave it.
 static void tli_enter_plain(tli_probe *p, int plain) {
@@ -77111,6 +77168,7 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
 static tl_result tli_probe_forward(tli_probe *p, int untouched) {
     tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
     if (!result) result = tli_probe_unread_inputs(p);
+    if (!result) result = tli_probe_shared_statistics(p);
     return result ? result : tli_probe_forms(p, untouched);
 }
 
@@ -77154,7 +77212,7 @@ static tl_result tli_call_for_rows(tli_probe *p, const tli_change *change, int32
     return tli_call_probed(p);
 }
 
-// Whether a change of an operand shows in what calls for rows of states in pieces make. -1 = no fill changed it.
+// Whether a change of an operand shows in what calls for rows of states in pieces make.
 static tl_result tli_try_rows(tli_probe *p, int32_t shadow, const tli_fill *fills, int32_t count, int *shows) {
     int32_t input, k;
     tl_result result = TL_OK;
@@ -78364,8 +78422,9 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
     r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
     r->statistics = (char *)tli_alloc_array(r->env, tli_statistics_before(graph, graph->tensor_count) + 1, 2);
+    r->readers = (int32_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->readers);
     if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still &&
-        r->statistics) {
+        r->statistics && r->readers) {
         (void)tli_move_variables(&r->asked->desc, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -78421,6 +78480,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     if (r.state) (void)tli_move_variables(&run->desc, r.state, TLI_VARIABLES_PUT);
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
+    tli_release(r.env, r.readers);
     tli_release(r.env, r.ends);
     tli_release(r.env, r.inputs);
     tli_release(r.env, r.is_written);

@@ -293,6 +293,10 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
 // state holds is cleared by the run, before the first pass that adds to it.
 //
+// Statistics are changed by first forwards, and read by forwards that run again. So a node whose outputs follow
+// from statistics that it, or a node below it, changes has to be marked once: planners do not know which
+// readers change them.
+//
 // A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
 // costs of the updates in its bwd_cost, and in bwork_bytes the scratch of both kernels and behind that, from a
 // multiple of 16 and of the alignment on, room for a piece of the gradient.

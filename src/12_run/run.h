@@ -1043,7 +1043,9 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
     X(TL_FINDING_NO_CLOCK, "has no clock, so every op counts as much as any other", \
       "give now_ns to the backend, or costs") \
     X(TL_FINDING_CLIP_READS_GRADIENT, "clips, and reads %o, which is of no loss", \
-      "go by the gradients of the weights alone")
+      "go by the gradients of the weights alone") \
+    X(TL_FINDING_STATISTICS_LATER, "makes its outputs from %o, which a node below it changes", \
+      "mark the op once: run again it would find what that has left")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -1107,7 +1109,8 @@ typedef struct tl_rehearsal {
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
 // looked for where the gradients of the node's weights are registered, or the graph has states with updates.
 // Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
-// kernels find them at an address that stays what it is, so whoever writes those of another node is named.
+// kernels find them at an address that stays what it is, so whoever writes those of another node is named, and
+// so is who makes outputs from them and may run again behind a node below that changes them.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called

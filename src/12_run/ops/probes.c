@@ -44,6 +44,8 @@ typedef struct tli_rehearsing {
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
     char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
+    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and makes
+                                 // its outputs from them; 0 = none
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed
@@ -986,6 +988,54 @@ static tl_result tli_probe_again(tli_probe *p) {
     return tli_name_read(p);
 }
 
+// Whether outputs, or saved bytes, follow from statistics.
+static tl_result tli_try_outputs(tli_probe *p, int32_t shadow, int *follow) {
+    static const tli_fill fills[] = { TLI_FILL_ZEROES, TLI_FILL_HALVES };
+    int32_t i;
+    *follow = 0;
+    for (i = 0; i < 2 && !*follow; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *follow = tli_makes_others(p);
+    }
+    return TL_OK;
+}
+
+// A node below changes statistics from which one above makes its outputs: where that runs again, these are
+// others.
+static void tli_name_reader(tli_probe *p, int32_t tensor) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *reader;
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = TL_FINDING_STATISTICS_LATER;
+    finding.node = p->r->readers[tensor] - 1;
+    finding.operand = TL_OPERAND_INPUT;
+    reader = &graph->nodes[finding.node];
+    while (graph->inputs[reader->first_input + finding.index].tensor != tensor) finding.index++;
+    tli_add_finding(p->r, &finding);
+}
+
+// Of statistics that several nodes read, a change is seen by all that run again.
+static tl_result tli_probe_shared_statistics(tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->node->input_count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int32_t tensor = p->run->graph->inputs[p->node->first_input + i].tensor;
+        int follow;
+        tl_result result;
+        if (!tli_changes_operand(p, s)) continue;
+        if (p->r->readers[tensor] && !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
+            tli_name_reader(p, tensor);
+        if (p->r->readers[tensor] || p->node->once) continue;
+        result = tli_try_outputs(p, i, &follow);
+        if (result) return result;
+        if (follow) p->r->readers[tensor] = p->step->call.node + 1;
+    }
+    return TL_OK;
+}
+
 // plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
 // here on it is again as the pass gave it.
 static void tli_enter_plain(tli_probe *p, int plain) {
@@ -1091,6 +1141,7 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
 static tl_result tli_probe_forward(tli_probe *p, int untouched) {
     tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
     if (!result) result = tli_probe_unread_inputs(p);
+    if (!result) result = tli_probe_shared_statistics(p);
     return result ? result : tli_probe_forms(p, untouched);
 }
 
@@ -1134,7 +1185,7 @@ static tl_result tli_call_for_rows(tli_probe *p, const tli_change *change, int32
     return tli_call_probed(p);
 }
 
-// Whether a change of an operand shows in what calls for rows of states in pieces make. -1 = no fill changed it.
+// Whether a change of an operand shows in what calls for rows of states in pieces make.
 static tl_result tli_try_rows(tli_probe *p, int32_t shadow, const tli_fill *fills, int32_t count, int *shows) {
     int32_t input, k;
     tl_result result = TL_OK;
