@@ -971,6 +971,44 @@ static void variables_alone_are_no_save_of_states(void **state) {
     }
 }
 
+// An inference holds what its states have: of weights that are frozen there the training has moments, and this has none.
+static void weights_go_to_an_inference_without_moments(void **state) {
+    static bed trained, b;
+    static float out[2][FLOATS];
+    tl_run_figures figures[2];
+    tl_tensor loss = { 0, 0 }, weight = { 0, 0 };
+    int frozen, layer;
+    (void)state;
+    open_bed(&trained, TL_UPDATES_FUSED, 0, 0);
+    start(&trained);
+    train(&trained, 3);
+    for (frozen = 0; frozen < 2; frozen++) {
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        for (layer = 0; layer < LAYERS && frozen; layer++) {
+            tl_op *op = &b.ops[b.state_of[layer]];
+            op->state = TL_STATE_FROZEN;
+            op->backward = NULL;
+            op->moment_count = 0;
+        }
+        b.desc.inference = 1;
+        b.desc.figures = &figures[frozen];
+        start(&b);
+        for (layer = 0; layer < LAYERS; layer++) {
+            float w[WEIGHTS];
+            weight.node = b.state_of[layer];
+            if (tl_read_tensor(trained.run, weight, w, sizeof w)) fail_msg("%s", trained.env.error.text);
+            if (tl_write_tensor(b.run, weight, w, sizeof w)) fail_msg("%s", b.env.error.text);
+        }
+        loss.node = b.count - 1;
+        train(&b, 1);
+        if (tl_read_tensor(b.run, loss, out[frozen], sizeof out[0])) fail_msg("%s", b.env.error.text);
+        close_bed(&b);
+    }
+    close_bed(&trained);
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    assert_true(figures[0].keep_all_bytes >= figures[1].keep_all_bytes + LAYERS * WEIGHTS * 4);
+}
+
 // A pass that ends in an update or behind one leaves weights of two steps: none starts before all are written again, or loaded.
 static void tear(bed *b, int updates_before) {
     b->n.fault = UPDATE_FAILS;
@@ -1173,6 +1211,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(an_older_save_leaves_whether_updates_are_skipped),
         cmocka_unit_test(variables_alone_are_no_save_of_states),
         cmocka_unit_test(a_c_program_clips_in_the_last_micro_batch),
+        cmocka_unit_test(weights_go_to_an_inference_without_moments),
         cmocka_unit_test(a_torn_pass_is_not_gone_on_with),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
