@@ -162,6 +162,38 @@ static void check_planners(tl_random *random, const tl_graph *graph, int is_larg
     tl_free_plan(NULL, &all);
 }
 
+// Readers of statistics run in the order of the listing: each may change them.
+static void check_statistics_in_order(const tl_graph *graph, const tl_plan *plan) {
+    int32_t i, k;
+    for (k = 0; k < graph->tensor_count; k++) {
+        int32_t last = -1;
+        if (graph->nodes[graph->outputs[k].node].state != TL_STATE_STATISTIC) continue;
+        for (i = 0; i < plan->step_count; i++) {
+            const tl_node *node = &graph->nodes[plan->steps[i].node];
+            int32_t at = node->first_input;
+            if (plan->steps[i].kind >= TL_STEP_BACKWARD) continue;
+            while (at < node->first_input + node->input_count && graph->inputs[at].tensor != k) at++;
+            if (at == node->first_input + node->input_count) continue;
+            if (plan->steps[i].node < last) fail_msg("node %d runs behind %d\n%s", (int)plan->steps[i].node, (int)last, text_of(graph));
+            last = plan->steps[i].node;
+        }
+    }
+}
+
+// Forwards in another order: what reads a weight has run before its update.
+static void check_order(const tl_graph *graph) {
+    tl_order_desc desc;
+    tl_env env;
+    tl_plan plan;
+    memset(&desc, 0, sizeof desc);
+    memset(&env, 0, sizeof env);
+    desc.graph = graph;
+    if (tl_plan_order(&env, &desc, &plan, NULL)) fail_msg("%s\n%s", env.error.text, text_of(graph));
+    check_replay(graph, &plan, "order");
+    check_statistics_in_order(graph, &plan);
+    tl_free_plan(&env, &plan);
+}
+
 static void every_planner_obeys_the_rules(void **state) {
     tl_random random = { 4002 };
     int i;
@@ -172,6 +204,7 @@ static void every_planner_obeys_the_rules(void **state) {
         if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
         if (i % 5 < 2) (void)random_train_in_pieces(NULL, &random, &graph);
         check_planners(&random, &graph, i % 4 == 3);
+        check_order(&graph);
         tl_free_graph(NULL, &graph);
     }
 }
@@ -189,6 +222,7 @@ static void states_that_nobody_reads_are_planned(void **state) {
         if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
         if (i % 5 < 2) (void)random_train_in_pieces(NULL, &random, &graph);
         check_planners(&random, &graph, i % 4 == 3);
+        check_order(&graph);
         tl_free_graph(NULL, &graph);
     }
 }
