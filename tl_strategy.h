@@ -5864,10 +5864,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          statistics that are states with tl_write_tensor, or they count that pass twice. Where the kernel of
 //          an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until all weights
 //          and moments were written (tl_write_tensor), or a save was loaded; gradients that states hold are
-//          cleared, with all that was added to them in passes before. On a rank of a pipeline the step
-//          is not run again, because its neighbours may have had messages of it:
-//          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
-//          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
+//          cleared, with all that was added to them in passes before. On a rank of a pipeline the step is not
+//          run again, because its neighbours may have had messages of it: calls are TL_ERROR_INVALID_ARG, all
+//          ranks make their runs anew and go on from what was saved (tl_load_variables). Tell the others by
+//          leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -7531,7 +7531,8 @@ static size_t tli_finish(tli_writer *w) {
       "attributes: must be in the order of nodes, with one relation for each input", "") \
     X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
-    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(FORMAT_NO_OTHER_THAN_F32, \
+      "format: only tensors of f32 can be planned in other precisions", "node, line") \
     X(WROWS_MUST_NOT_BE_NEGATIVE, "wrows (weight_rows): must not be negative", "node, line") \
     X(INPLACE_STATE_MUST_NOT, "inplace: the weight of a state must not be overwritten", "node, line")
 
@@ -11750,8 +11751,8 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 }
 #endif
 
-// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose outputs
-// nobody reads.
+// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose
+// outputs nobody reads.
 static int tli_clips(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count;
@@ -41271,8 +41272,8 @@ static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int 
     return reads == 1 && o->graph->outputs[tensor].bytes && !o->results[tensor] ? o->item_of[tensor] : -1;
 }
 
-// Add the items of no bytes that a forward makes. Of a node without a backward that stands in the place of saved
-// bytes, which it does not have; of statistics in that of the item that their next reader reads.
+// Add the items of no bytes that a forward makes. Of a node without a backward that stands in the place of
+// saved bytes, which it does not have; of statistics in that of the item that their next reader reads.
 static void tli_order_add_waits(tli_order *o, int32_t call) {
     const tl_graph *graph = o->graph;
     int32_t id = o->calls[call].node, i;
@@ -41292,7 +41293,8 @@ static void tli_order_add_waits(tli_order *o, int32_t call) {
 static void tli_order_wait_for_readers(tli_order *o, int32_t call) {
     const tl_graph *graph = o->graph;
     int32_t state = o->calls[call].node, id, i;
-    for (id = state + 1; id < graph->node_count && o->late_count && tli_has_update(&graph->nodes[state]); id++) {
+    if (!o->late_count || !tli_has_update(&graph->nodes[state])) return;
+    for (id = state + 1; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count && !node->has_grad; i++)
             if (graph->inputs[i].tensor == graph->nodes[state].first_output)
@@ -76113,8 +76115,8 @@ typedef struct tli_rehearsing {
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
     char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
-    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and makes
-                                 // its outputs from them; 0 = none
+    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and
+                                 // makes its outputs from them; 0 = none
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed

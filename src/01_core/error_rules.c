@@ -336,7 +336,8 @@
       "attributes: must be in the order of nodes, with one relation for each input", "") \
     X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
-    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(FORMAT_NO_OTHER_THAN_F32, \
+      "format: only tensors of f32 can be planned in other precisions", "node, line") \
     X(WROWS_MUST_NOT_BE_NEGATIVE, "wrows (weight_rows): must not be negative", "node, line") \
     X(INPLACE_STATE_MUST_NOT, "inplace: the weight of a state must not be overwritten", "node, line")
 

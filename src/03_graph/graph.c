@@ -113,8 +113,8 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 }
 #endif
 
-// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose outputs
-// nobody reads.
+// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose
+// outputs nobody reads.
 static int tli_clips(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t i, end = node->first_output + node->output_count;

@@ -557,10 +557,10 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          statistics that are states with tl_write_tensor, or they count that pass twice. Where the kernel of
 //          an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until all weights
 //          and moments were written (tl_write_tensor), or a save was loaded; gradients that states hold are
-//          cleared, with all that was added to them in passes before. On a rank of a pipeline the step
-//          is not run again, because its neighbours may have had messages of it:
-//          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
-//          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
+//          cleared, with all that was added to them in passes before. On a rank of a pipeline the step is not
+//          run again, because its neighbours may have had messages of it: calls are TL_ERROR_INVALID_ARG, all
+//          ranks make their runs anew and go on from what was saved (tl_load_variables). Tell the others by
+//          leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --

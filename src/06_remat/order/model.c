@@ -94,8 +94,8 @@ static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int 
     return reads == 1 && o->graph->outputs[tensor].bytes && !o->results[tensor] ? o->item_of[tensor] : -1;
 }
 
-// Add the items of no bytes that a forward makes. Of a node without a backward that stands in the place of saved
-// bytes, which it does not have; of statistics in that of the item that their next reader reads.
+// Add the items of no bytes that a forward makes. Of a node without a backward that stands in the place of
+// saved bytes, which it does not have; of statistics in that of the item that their next reader reads.
 static void tli_order_add_waits(tli_order *o, int32_t call) {
     const tl_graph *graph = o->graph;
     int32_t id = o->calls[call].node, i;
@@ -115,7 +115,8 @@ static void tli_order_add_waits(tli_order *o, int32_t call) {
 static void tli_order_wait_for_readers(tli_order *o, int32_t call) {
     const tl_graph *graph = o->graph;
     int32_t state = o->calls[call].node, id, i;
-    for (id = state + 1; id < graph->node_count && o->late_count && tli_has_update(&graph->nodes[state]); id++) {
+    if (!o->late_count || !tli_has_update(&graph->nodes[state])) return;
+    for (id = state + 1; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
         for (i = node->first_input; i < node->first_input + node->input_count && !node->has_grad; i++)
             if (graph->inputs[i].tensor == graph->nodes[state].first_output)

@@ -44,8 +44,8 @@ typedef struct tli_rehearsing {
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
     char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
-    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and makes
-                                 // its outputs from them; 0 = none
+    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and
+                                 // makes its outputs from them; 0 = none
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed
