@@ -1105,9 +1105,11 @@ static int save_at(bed *b, int steps, int skips, saved *s) {
 }
 
 static void start_soon(bed *b) {
+    tl_strategy keeps_all = tl_with_gradient(tl_with_mode(tl_strategy_training(), TL_MODE_LAZY), tl_gradient_full());
     open_bed(b, TL_UPDATES_FUSED, 0, 1);
-    b->desc.work_limit = 20000;
+    b->desc.strategy = &keeps_all;
     start(b);
+    b->desc.strategy = NULL;
 }
 
 // A pass that skips its updates, saved at each of its steps and between passes, skips them where it is loaded; and one that
