@@ -268,7 +268,8 @@ typedef struct tl_error {
 // What a call may use besides its arguments. All-zero is valid.
 typedef struct tl_env {
     void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; result aligned for any type
-    void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
+    void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither: with
+                                                  // one alone whatever allocates is refused (NO_MEMORY)
     void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end; not called
                                                   // with TL_NO_ERROR_TEXT
     void   *user;                                 // first argument of the three functions above
@@ -965,6 +966,10 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
 // state holds is cleared by the run, before the first pass that adds to it.
 //
+// Statistics are changed by first forwards, and read by forwards that run again. So a node whose outputs follow
+// from statistics that it, or a node below it, changes has to be marked once: planners do not know which
+// readers change them.
+//
 // A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
 // costs of the updates in its bwd_cost, and in bwork_bytes the scratch of both kernels and behind that, from a
 // multiple of 16 and of the alignment on, room for a piece of the gradient.
@@ -1038,7 +1043,10 @@ typedef struct tl_optimizer_desc {
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
 // other node with a backward: it runs when every gradient is complete, before the first update, finds them
-// all as its input_grads, and adds (factor - 1) times each to it.
+// all as its input_grads, and multiplies each by the factor. A node clips if its op is "clip", it reads nothing
+// but weights that are trained, and nobody reads its output. Its backward is called in passes that update
+// states alone: not in those to whose gradients others add (repeat_count, tl_skip_updates). Its output, and the
+// gradient of that, hold nothing that it goes by.
 //
 // Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: the cost of an
 //          update. *graph is empty then.
@@ -5960,13 +5968,14 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          inputs are released, and the next call runs the same training step again, from its first pass on.
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
-//          before the next call clear the gradients, and put back a copy of statistics and random state. Where
-//          the kernel of an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until
-//          all weights and moments were written (tl_write_tensor), or a save was loaded; gradients that states
-//          hold are cleared, with all that was added to them in passes before. On a
-//          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
-//          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
-//          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
+//          before the next call clear the gradients, and put back a copy of statistics and random state; of
+//          statistics that are states with tl_write_tensor, or they count that pass twice. Where the kernel of
+//          an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until all weights
+//          and moments were written (tl_write_tensor), or a save was loaded; gradients that states hold are
+//          cleared, with all that was added to them in passes before. On a rank of a pipeline the step is not
+//          run again, because its neighbours may have had messages of it: calls are TL_ERROR_INVALID_ARG, all
+//          ranks make their runs anew and go on from what was saved (tl_load_variables). Tell the others by
+//          leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -5977,7 +5986,7 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // pass that is given up loses them. States must hold their gradients (tl_hold_gradients). Passes without
 // updates count as training steps, so an update that needs the number of updates before it counts them itself.
 //
-// Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
+// Errors:  TL_ERROR_INVALID_ARG: inside a pass; on is another number; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
 #endif
 
@@ -6098,7 +6107,8 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
 // and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that
-// no update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into
+// no update has used yet, and whether passes update them), and the plan's entry or the results that are kept
+// from pass to pass. It goes into
 // any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots, variables,
 // formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank, inference and,
 // where its plan compresses, steps. Results that this one would not keep, or that are not there, are made
@@ -6147,6 +6157,7 @@ typedef struct tl_saved {
 // among those of both, and may be in any of the saves; what else they have is passed over. So register what
 // belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
 // the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
+// States are not either, so a run of a graph that has any but frozen ones is refused: use tl_load_run.
 //
 // A range that several saves have, those of replicas, is that of the first. Parameters, optimizers and ranges
 // without a node must be the same to the bit in all of them; gradients, statistics and random state may differ.
@@ -6160,8 +6171,8 @@ typedef struct tl_saved {
 // Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
 //          differ; saves of several training steps, in a pass or between micro-batches of a training step, of
 //          another graph, precision, seed or other settings; a pass or a
-//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
-//          TL_ERROR_NO_MEMORY.
+//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version;
+//          the graph has states that are trained, or statistics. TL_ERROR_NO_MEMORY.
 // Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
 TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
@@ -6266,8 +6277,8 @@ typedef struct tl_op {
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
-    tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial,
+    tl_state   state;            // not 0 = a state: kind names its update, backward is that (0 where there is
+                                      // none), output_bytes those of the weight; of the rest moments, initial,
                                       // weight_rows, piece_rows, bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
@@ -6446,7 +6457,11 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "write to the run that load is given") \
     X(TL_FINDING_LOAD_CHANGES, "changes %o", "leave to load the inputs and the place in the data alone") \
     X(TL_FINDING_NO_CLOCK, "has no clock, so every op counts as much as any other", \
-      "give now_ns to the backend, or costs")
+      "give now_ns to the backend, or costs") \
+    X(TL_FINDING_CLIP_READS_GRADIENT, "clips, and reads %o, which is of no loss", \
+      "go by the gradients of the weights alone") \
+    X(TL_FINDING_STATISTICS_LATER, "makes its outputs from %o, which a node below it changes", \
+      "mark the op once: run again it would find what that has left")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -6510,7 +6525,8 @@ typedef struct tl_rehearsal {
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
 // looked for where the gradients of the node's weights are registered, or the graph has states with updates.
 // Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
-// kernels find them at an address that stays what it is, so whoever writes those of another node is named.
+// kernels find them at an address that stays what it is, so whoever writes those of another node is named, and
+// so is who makes outputs from them and may run again behind a node below that changes them.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called
@@ -7337,7 +7353,8 @@ static size_t tli_finish(tli_writer *w) {
     X(NUMBER_IS_TOO_LARGE, "the number is too large", "line, column") \
     X(UNKNOWN_NAME, "unknown name", "line, column") \
     X(TEXT_AFTER_VALUE, "text after the value", "line, column") \
-    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes")
+    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes") \
+    X(ENV_HAS_HALF_AN_ALLOCATOR, "env: alloc and release: set both or neither", "")
 
 // -- errors: rules of [2] STRATEGY --
 
@@ -7630,7 +7647,10 @@ static size_t tli_finish(tli_writer *w) {
       "attributes: must be in the order of nodes, with one relation for each input", "") \
     X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
-    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(FORMAT_NO_OTHER_THAN_F32, \
+      "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(WROWS_MUST_NOT_BE_NEGATIVE, "wrows (weight_rows): must not be negative", "node, line") \
+    X(INPLACE_STATE_MUST_NOT, "inplace: the weight of a state must not be overwritten", "node, line") \
     X(RIN_INPUT_HAS_ROWS_ALONG_ANOTHER_AXIS, "rin: an input has its rows along another axis", "node, line") \
     X(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS, \
       "rin: an input that is read 1:1 has another number of rows", "node, line") \
@@ -8598,12 +8618,20 @@ static size_t tli_finish(tli_writer *w) {
     X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
       "format: tensors of other formats than f32 need formats of the run", "node, line") \
+    X(STATES_ARE_NO_VARIABLES, \
+      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node") \
+    X(RUN_CLIPS_STAND_ABOVE_READERS, \
+      "graph: %s clips gradients before %s adds to them: below the states it stands above all other nodes " \
+      "(TL_UPDATES_END)", "node, node") \
+    X(SKIP_IS_0_OR_1, "on: must be 0 or 1", "on") \
+    X(OP_OF_A_STATE_HAS_NO_UPDATE, "ops: op %s: backward: a frozen state and statistics have no update", "op") \
     X(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE, \
       "rows: go without fusion, compiled plans, formats, hooks of random state and versions, transport and " \
       "operations", "") \
     X(ROWS_ARE_OF_AN_INFERENCE, "rows: are of an inference", "") \
     X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \
     X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "")
+
 // -- errors: rules of [13] TRACE --
 
 #define TLI_TRACE_RULES(X) \
@@ -8760,8 +8788,11 @@ static tli_sentence tli_begin_site(tl_env *env, tl_result code, uint32_t site, c
     return s;
 }
 
+static int tli_has_half_allocator(const tl_env *env) { return env && !env->alloc != !env->release; }
+
 static tli_sentence tli_begin_error(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                     uint64_t first, uint64_t second) {
+    if (code == TL_ERROR_NO_MEMORY && tli_has_half_allocator(env)) rule = TLI_RULE(ENV_HAS_HALF_AN_ALLOCATOR);
     return tli_begin_site(env, code, tli_number_function(function) << 16 | tli_number_rule(rule),
                           tli_name_function(function), tli_name_rule(rule), first, second);
 }
@@ -9006,7 +9037,9 @@ static void tli_end_quiet(const tli_quiet *quiet, tl_result result) {
 
 // -- memory --
 
+// With one of alloc and release alone, memory of the one would go back to another: there is none then.
 static void *tli_alloc(tl_env *env, size_t bytes) {
+    if (tli_has_half_allocator(env)) return NULL;
     return env && env->alloc ? (env->alloc)(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
 }
 
@@ -11850,6 +11883,20 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 }
 #endif
 
+// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose
+// outputs nobody reads.
+static int tli_clips(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, end = node->first_output + node->output_count;
+    if (!node->has_grad || node->state || !node->input_count) return 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (!tli_has_update(&graph->nodes[graph->outputs[graph->inputs[i].tensor].node])) return 0;
+    if (!tli_same_text(tl_name_op(graph, id), "clip")) return 0;
+    for (i = node->first_input + node->input_count; i < graph->input_count; i++)
+        if (graph->inputs[i].tensor >= node->first_output && graph->inputs[i].tensor < end) return 0;
+    return 1;
+}
+
 #define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
 
 // The bytes of a piece of the gradient of a state's weight.
@@ -12048,6 +12095,7 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
     if (node->inplace < 0 || node->inplace >= node->input_count)
         return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     from = &graph->outputs[graph->inputs[node->first_input + node->inplace].tensor];
+    if (graph->nodes[from->node].state) return TLI_RULE(INPLACE_STATE_MUST_NOT);
     if (graph->nodes[from->node].is_input) return TLI_RULE(INPLACE_GRAPH_INPUT_MUST_NOT);
     if (from->bytes != graph->outputs[node->first_output].bytes)
         return TLI_RULE(INPLACE_INPUT_MUST_HAVE_BYTES);
@@ -12099,7 +12147,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t rows = node->weight_rows, piece = node->piece_rows, k;
-    if (rows < 0 || (rows && !node->state && !node->param_bytes))
+    if (rows < 0) return TLI_RULE(WROWS_MUST_NOT_BE_NEGATIVE);
+    if (rows && !node->state && !node->param_bytes)
         return TLI_RULE(WROWS_ARE_OF_WEIGHTS);
     if (rows && node->param_bytes % (uint64_t)rows)
         return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);
@@ -26676,10 +26725,11 @@ static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
                          " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
 }
 
-// Whether a row is an update that the last of several micro-batches runs.
+// Whether a row is an update, or clips, which the last of several micro-batches runs.
 static int tli_is_last_only(const tli_code *c, const tli_code_row *row) {
+    const tl_graph *graph = c->table.graph;
     return c->table.plan->repeat_count > 1 && row->kind == TLI_ROW_BACKWARD &&
-           c->table.graph->nodes[row->node].state;
+           (graph->nodes[row->node].state || tli_clips(graph, row->node));
 }
 
 // Send what clears the gradients that states hold, before the first micro-batch.
@@ -38969,8 +39019,9 @@ typedef struct tli_stages {
 } tli_stages;
 
 // The last node of a stage. Stage 0 is the graph inputs, stage k the nodes after cut node k-1 up to and
-// including cut node k, counted from 1.
+// including cut node k, counted from 1; the last one ends with the graph, behind states that nobody reads.
 static int32_t tli_find_stage_end(const tli_stages *s, int32_t stage) {
+    if (stage && stage == s->policy->cut_count) return s->policy->graph->node_count - 1;
     return stage ? s->policy->cuts[stage - 1] : -1;
 }
 
@@ -42137,6 +42188,7 @@ typedef struct tli_order {
     const tl_order_desc *desc;
     const tl_graph *graph;
     uint64_t        alignment, pinned;  // pinned: graph inputs
+    int32_t         late_count;         // nodes without a backward that an update waits for
     tli_order_call *calls;   int32_t call_count;
     tli_order_item *items;   int32_t item_count;
     int32_t        *reads,  read_count;
@@ -42196,6 +42248,36 @@ static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int 
     return reads == 1 && o->graph->outputs[tensor].bytes && !o->results[tensor] ? o->item_of[tensor] : -1;
 }
 
+// Add the items of no bytes that a forward makes. Of a node without a backward that stands in the place of
+// saved bytes, which it does not have; of statistics in that of the item that their next reader reads.
+static void tli_order_add_waits(tli_order *o, int32_t call) {
+    const tl_graph *graph = o->graph;
+    int32_t id = o->calls[call].node, i;
+    const tl_node *node = &graph->nodes[id];
+    for (i = node->first_input; i < node->first_input + node->input_count && !o->desc->inference; i++) {
+        int32_t tensor = graph->inputs[i].tensor, *last = &o->item_of[tensor];
+        const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+        if (maker->state == TL_STATE_STATISTIC && (*last < 0 || o->items[*last].maker != call))
+            *last = tli_order_add_item(o, call, 0, -1, 0);
+        if (!tli_has_update(maker) || node->has_grad || o->saved_of[id] >= 0) continue;
+        o->saved_of[id] = tli_order_add_item(o, call, 0, -1, 0);
+        o->late_count++;
+    }
+}
+
+// An update reads what those make that read its weight and have no backward.
+static void tli_order_wait_for_readers(tli_order *o, int32_t call) {
+    const tl_graph *graph = o->graph;
+    int32_t state = o->calls[call].node, id, i;
+    if (!o->late_count || !tli_has_update(&graph->nodes[state])) return;
+    for (id = state + 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count && !node->has_grad; i++)
+            if (graph->inputs[i].tensor == graph->nodes[state].first_output)
+                tli_order_add_read(o, call, o->saved_of[id]);
+    }
+}
+
 static void tli_order_add_forward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
@@ -42207,6 +42289,7 @@ static void tli_order_add_forward(tli_order *o, int32_t id) {
         o->saved_of[id] = tli_order_add_item(o, call, node->saved_bytes, -1, 0);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         tli_order_add_read(o, call, o->item_of[graph->inputs[i].tensor]);
+    tli_order_add_waits(o, call);
     o->calls[call].end_read = o->read_count;
     o->calls[call].over = tli_order_find_over(o, node, !o->desc->inference);
     o->call_of[id] = call;
@@ -42232,6 +42315,7 @@ static void tli_order_add_backward(tli_order *o, int32_t id) {
         o->gradient_of[tensor] = tli_order_add_item(o, call, graph->outputs[tensor].bytes, -1, 0);
     }
     tli_order_add_read(o, call, o->saved_of[id]);
+    tli_order_wait_for_readers(o, call);
     o->calls[call].end_read = o->read_count;
     o->calls[call].before[1] = forward;
     if (forward >= 0) o->calls[forward].after[1] = call;  // a state has none
@@ -42292,10 +42376,19 @@ static void tli_order_list_calls(tli_order *o) {
 
 #define TLI_ORDER_NEW(o, count, type) ((type *)tli_alloc_array((o)->env, (uint64_t)(count), sizeof(type)))
 
+static int64_t tli_count_statistic_reads(const tl_graph *graph) {
+    int64_t count = 0;
+    int32_t i;
+    for (i = 0; i < graph->input_count; i++)
+        count += graph->nodes[graph->outputs[graph->inputs[i].tensor].node].state == TL_STATE_STATISTIC;
+    return count;
+}
+
 // Get what calls and items need. 0 = no memory.
 static int tli_order_alloc(tli_order *o) {
     int64_t nodes = o->graph->node_count, tensors = o->graph->tensor_count, inputs = o->graph->input_count;
-    int64_t reads = 2 * inputs + 2 * tensors + nodes, items = 2 * tensors + nodes;
+    int64_t reads = 2 * inputs + 2 * tensors + nodes;
+    int64_t items = 2 * tensors + nodes + tli_count_statistic_reads(o->graph);
     o->calls = TLI_ORDER_NEW(o, 2 * nodes, tli_order_call);
     o->items = TLI_ORDER_NEW(o, items, tli_order_item);
     o->reads = TLI_ORDER_NEW(o, reads, int32_t);
@@ -71377,6 +71470,8 @@ static tl_result tli_memory_step(tl_run *run) {
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
 //
+// A node that clips all gradients waits for that pass, too: before it they are not complete.
+//
 // A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
 //
@@ -71395,6 +71490,9 @@ static int tli_is_last_pass(const tl_run *run) {
 }
 
 #ifndef TL_ONLY_TABLES
+// Whether passes behind this one add to the same gradients.
+static int tli_only_adds(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+
 static int tli_skips_updates(const tl_run *run) {
     return run->updates.skips || run->updates.overflows || !tli_is_last_pass(run);
 }
@@ -71580,6 +71678,39 @@ static void tli_ask_for_states(tl_run *run) {
     for (i = 0; i < run->graph->tensor_count; i++) run->tensors[i].is_written = 0;
 }
 
+// Whether two nodes read a tensor in common.
+static int tli_share_input(const tl_graph *graph, const tl_node *a, const tl_node *b) {
+    int32_t i, k;
+    for (i = a->first_input; i < a->first_input + a->input_count; i++)
+        for (k = b->first_input; k < b->first_input + b->input_count; k++)
+            if (graph->inputs[i].tensor == graph->inputs[k].tensor) return 1;
+    return 0;
+}
+
+// The first node that adds to a gradient after a node that clips it, because it stands above that; -1 = none.
+static int32_t tli_find_late_reader(const tl_graph *graph, int32_t clip) {
+    int32_t id = 0;
+    while (id < clip && (!graph->nodes[id].has_grad || tli_clips(graph, id) ||
+                         !tli_share_input(graph, &graph->nodes[id], &graph->nodes[clip]))) id++;
+    return id < clip ? id : -1;
+}
+
+static tl_result tli_check_clips(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t id, late;
+    for (id = 0; id < graph->node_count && !run->inference; id++) {
+        tli_sentence s;
+        late = tli_clips(graph, id) ? tli_find_late_reader(graph, id) : -1;
+        if (late < 0) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                            TLI_RULE(RUN_CLIPS_STAND_ABOVE_READERS), (uint64_t)id, (uint64_t)late);
+        tli_put_text(&s, tl_name_node(graph, id));
+        tli_put_text(&s, tl_name_node(graph, late));
+        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_states(tl_run *run) {
     int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
@@ -71595,14 +71726,21 @@ static tl_result tli_check_states(tl_run *run) {
         run->updates.state_count += tli_learns(node);
         run->updates.held_count += tli_is_held(node);
     }
-    return TL_OK;
+    return tli_check_clips(run);
 }
 #else
 static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
+static int tli_only_adds(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
 #endif
+
+// Whether a step takes its place in the pass, and no kernel runs.
+static int tli_is_passed_over(const tl_run *run, const tl_step *step) {
+    if (tli_is_update(run, step)) return tli_skips_updates(run);
+    return step->kind == TL_STEP_BACKWARD && tli_only_adds(run) && tli_clips(run->graph, step->node);
+}
 
 // Refuse a pass on states of two training steps.
 static tl_result tli_check_torn(tl_run *run) {
@@ -71649,10 +71787,13 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (on & ~1)
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_IS_0_OR_1),
+                               (uint64_t)(int64_t)on, 0);
     if (on && run->updates.held_count < run->updates.state_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES),
                         TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
-    run->updates.skips = on != 0;
+    run->updates.skips = (uint8_t)on;
     return TL_OK;
 }
 #endif
@@ -72004,7 +72145,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         tl_result known = tli_look_for_overflow(run);
         if (known) return known;
     }
-    if (tli_is_update(run, &run->at.last) && tli_skips_updates(run)) {  // its place is taken, no kernel runs
+    if (tli_is_passed_over(run, &run->at.last)) {
         run->at.computing = TLI_COMPUTING_DONE;
         run->at.call.count = run->at.call.total;
         return TL_OK;
@@ -76871,6 +77012,16 @@ static void tli_save_pass(tli_saving *s) {
 
 // -- saving a run: both ways --
 
+// Whether passes update states (tl_skip_updates), beside a bit: 2 = they do, 4 = they do not. Saves of earlier
+// builds have neither, and leave it at what this run was told.
+static uint64_t tli_save_skips(tli_saving *s, uint64_t bit) {
+    tli_updates *u = &s->run->updates;
+    uint64_t most = u->held_count == u->state_count ? 5 : 3;    // no others skip
+    uint64_t read = tli_save_limited(s, bit + (u->skips ? 4 : 2), 4, most);
+    if (s->applies && !s->result && read > 1) u->skips = read > 3;
+    return read & 1;
+}
+
 // How many states were updated in the pass, whether sums of gradients wait for an update, and what is known of
 // an overflow.
 static void tli_save_updates(tli_saving *s) {
@@ -76880,7 +77031,7 @@ static void tli_save_updates(tli_saving *s) {
     if (!run->updates.state_count) return;
     count = tli_save_limited(s, s->in_pass ? (uint64_t)run->updates.count : 0, 4,
                              (uint64_t)run->updates.state_count);
-    is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
+    is_summing = tli_save_skips(s, run->updates.is_summing);
     if (run->desc.loss_scaler) overflow = tli_save_limited(s, overflow, 4, 2);
     if (!s->applies || s->result) return;
     run->updates.count = (int32_t)count;
@@ -77175,12 +77326,28 @@ static void tli_apply_gathering(const tli_gathering *g) {
 #endif
 }
 
+// Refuse a run whose graph owns what a training changes: variables of a later training step than its states
+// would go on from both.
+static tl_result tli_check_no_states(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t id = 0;
+    tli_sentence s;
+    while (id < graph->node_count && !tli_learns(&graph->nodes[id]) &&
+           graph->nodes[id].state != TL_STATE_STATISTIC) id++;
+    if (id == graph->node_count) return TL_OK;
+    s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(LOAD_VARIABLES),
+                        TLI_RULE(STATES_ARE_NO_VARIABLES), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count) {
     tli_gathering g;
     tl_result result;
     int32_t i;
     TL_ASSERT(run && (saves || !save_count));
     result = tli_check_idle(run, TLI_IN(LOAD_VARIABLES));
+    if (!result) result = tli_check_no_states(run);
     if (result) return result;
     if (save_count <= 0)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),
@@ -77242,6 +77409,8 @@ typedef struct tli_rehearsing {
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
     char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
+    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and
+                                 // makes its outputs from them; 0 = none
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed
@@ -78184,6 +78353,54 @@ static tl_result tli_probe_again(tli_probe *p) {
     return tli_name_read(p);
 }
 
+// Whether outputs, or saved bytes, follow from statistics.
+static tl_result tli_try_outputs(tli_probe *p, int32_t shadow, int *follow) {
+    static const tli_fill fills[] = { TLI_FILL_ZEROES, TLI_FILL_HALVES };
+    int32_t i;
+    *follow = 0;
+    for (i = 0; i < 2 && !*follow; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *follow = tli_makes_others(p);
+    }
+    return TL_OK;
+}
+
+// A node below changes statistics from which one above makes its outputs: where that runs again, these are
+// others.
+static void tli_name_reader(tli_probe *p, int32_t tensor) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *reader;
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = TL_FINDING_STATISTICS_LATER;
+    finding.node = p->r->readers[tensor] - 1;
+    finding.operand = TL_OPERAND_INPUT;
+    reader = &graph->nodes[finding.node];
+    while (graph->inputs[reader->first_input + finding.index].tensor != tensor) finding.index++;
+    tli_add_finding(p->r, &finding);
+}
+
+// Of statistics that several nodes read, a change is seen by all that run again.
+static tl_result tli_probe_shared_statistics(tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->node->input_count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int32_t tensor = p->run->graph->inputs[p->node->first_input + i].tensor;
+        int follow;
+        tl_result result;
+        if (!tli_changes_operand(p, s)) continue;
+        if (p->r->readers[tensor] && !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
+            tli_name_reader(p, tensor);
+        if (p->r->readers[tensor] || p->node->once) continue;
+        result = tli_try_outputs(p, i, &follow);
+        if (result) return result;
+        if (follow) p->r->readers[tensor] = p->step->call.node + 1;
+    }
+    return TL_OK;
+}
+
 // plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
 // here on it is again as the pass gave it.
 static void tli_enter_plain(tli_probe *p, int plain) {
@@ -78271,6 +78488,7 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
     const tl_graph *graph = p->run->graph;
     int32_t i;
+    if (tli_clips(graph, p->step->call.node)) return TL_OK;     // they say whose gradients are clipped
     for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
         const tl_node_input *input = &graph->inputs[p->node->first_input + i];
         int is_given = tli_is_given(p, &p->shadows[i]), shows;
@@ -78288,7 +78506,73 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
 static tl_result tli_probe_forward(tli_probe *p, int untouched) {
     tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
     if (!result) result = tli_probe_unread_inputs(p);
+    if (!result) result = tli_probe_shared_statistics(p);
     return result ? result : tli_probe_forms(p, untouched);
+}
+
+// -- rehearsal: calls for rows --
+
+// The rows that the weight of an input has; 0 = none, or it is no weight.
+static uint64_t tli_find_weight_rows(const tli_probe *p, int32_t input) {
+    const tl_graph *graph = p->run->graph;
+    int32_t tensor = graph->inputs[p->node->first_input + input].tensor;
+    return (uint64_t)graph->nodes[graph->outputs[tensor].node].weight_rows;
+}
+
+static uint64_t tli_find_read_bytes(const tli_probe *p, int32_t input) {
+    return p->run->graph->outputs[p->run->graph->inputs[p->node->first_input + input].tensor].bytes;
+}
+
+// Call a backward, with a change, for some rows of the gradient of an input. Of fewer than all its weights
+// have no bytes, and where they were are numbers that any use spreads.
+static tl_result tli_call_for_rows(tli_probe *p, const tli_change *change, int32_t input, uint64_t first,
+                                   uint64_t count, char *to) {
+    int32_t i;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    p->call.first = first;
+    p->call.count = count;
+    p->call.total = tli_find_weight_rows(p, input);
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        tl_operand *operand = &p->operands[i];
+        if (shadow->missing) continue;
+        if (shadow->kind == TL_OPERAND_INPUT && count < p->call.total &&
+            tli_find_weight_rows(p, shadow->index)) {
+            tli_fill_shadow(p, shadow, TLI_FILL_SIGNALLING);
+            operand->range.bytes = 0;
+        }
+        if (shadow->kind != TL_OPERAND_INPUT_GRADIENT) continue;
+        operand->host = shadow->index == input ? to : NULL;
+        operand->range.bytes = 0;
+        if (operand->host) operand->range.bytes = count * (tli_find_read_bytes(p, input) / p->call.total);
+    }
+    return tli_call_probed(p);
+}
+
+// Whether a change of an operand shows in what calls for rows of states in pieces make.
+static tl_result tli_try_rows(tli_probe *p, int32_t shadow, const tli_fill *fills, int32_t count, int *shows) {
+    int32_t input, k;
+    tl_result result = TL_OK;
+    for (input = 0; input < p->node->input_count && *shows < 1 && !result; input++) {
+        uint64_t bytes = tli_find_read_bytes(p, input), total = tli_find_weight_rows(p, input);
+        char *plain;
+        if (!tli_find_pieces(p->run->graph, p->node, input)) continue;
+        plain = (char *)tli_alloc_array(p->r->env, 2, (size_t)(bytes + TLI_PROBE_ROOM));
+        if (!plain)
+            return tli_fail(p->r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN),
+                            TLI_RULE(REHEARSAL_NO_MEMORY));
+        result = tli_call_for_rows(p, &tli_no_change, input, 0, total, plain);
+        for (k = 0; k < count && *shows < 1 && !result; k++) {
+            tli_change change = tli_change_of(shadow, fills[k]);
+            char *changed = plain + bytes + TLI_PROBE_ROOM;
+            tli_zero(changed, (size_t)bytes);
+            result = tli_call_for_rows(p, &change, input, 0, total, changed);
+            *shows = !tli_same_bytes(plain, changed, bytes);
+        }
+        tli_release(p->r->env, plain);
+    }
+    return result;
 }
 
 // -- rehearsal: backwards --
@@ -78298,12 +78582,14 @@ static tl_result tli_probe_forward(tli_probe *p, int untouched) {
 static tl_result tli_probe_hidden(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;
-    int32_t i, hidden = 0, found = 0;
+    int32_t i, count, hidden = 0, found = 0;
     tl_result result = TL_OK;
     for (i = 0; i < p->count && !result; i++) {
         int shows;
         if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
-        result = tli_try_fills(p, i, fills, tli_is_given(p, &p->shadows[i]) ? 3 : 4, &shows);
+        count = tli_is_given(p, &p->shadows[i]) ? 3 : 4;
+        result = tli_try_fills(p, i, fills, count, &shows);
+        if (!result && shows < 1) result = tli_try_rows(p, i, fills, count, &shows);
         if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
         found |= !result && shows == 1;
         hidden++;
@@ -78368,11 +78654,12 @@ static int tli_adds_nothing(const tli_probe *p) {
     return !tli_changes_state(p);
 }
 
-// What `needs` names is read, and so are saved bytes and the gradients of the outputs.
+// What `needs` names is read, and so are saved bytes and the gradients of the outputs; but not that of a node
+// that clips, which is of no loss.
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
-    int32_t i;
+    int32_t i, count, clips = tli_clips(p->run->graph, p->step->call.node);
     if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
         return TL_OK;
     for (i = 0; i < p->count; i++) {
@@ -78380,10 +78667,12 @@ static tl_result tli_probe_declared(tli_probe *p) {
         int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, shows;
         tl_result result;
         if (s->access != TLI_SHADOW_READ) continue;
-        result = tli_try_fills(p, i, is_gradient ? gradients : fills,
-                               tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+        count = tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2;
+        result = tli_try_fills(p, i, is_gradient ? gradients : fills, count, &shows);
+        if (!result && !shows) result = tli_try_rows(p, i, is_gradient ? gradients : fills, count, &shows);
         if (result) return result;
-        if (shows) continue;
+        if (shows == 1 && clips) tli_note_finding(p, TL_FINDING_CLIP_READS_GRADIENT, s, 0);
+        if (shows || clips) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
                          : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED
                          : TL_FINDING_NEEDS_UNUSED, s, 0);
@@ -78548,43 +78837,6 @@ static const tli_shadow *tli_find_gradient_shadow(const tli_probe *p, int32_t in
     return &p->shadows[i];
 }
 
-// The rows that the weight of an input has; 0 = none, or it is no weight.
-static uint64_t tli_find_weight_rows(const tli_probe *p, int32_t input) {
-    const tl_graph *graph = p->run->graph;
-    int32_t tensor = graph->inputs[p->node->first_input + input].tensor;
-    return (uint64_t)graph->nodes[graph->outputs[tensor].node].weight_rows;
-}
-
-static uint64_t tli_find_read_bytes(const tli_probe *p, int32_t input) {
-    return p->run->graph->outputs[p->run->graph->inputs[p->node->first_input + input].tensor].bytes;
-}
-
-// Call a backward for some rows of the gradient of an input. Of fewer than all its weights have no bytes, and
-// where they were are numbers that any use spreads.
-static tl_result tli_call_for_rows(tli_probe *p, int32_t input, uint64_t first, uint64_t count, char *to) {
-    int32_t i;
-    tli_apply_change(p, &tli_no_change);
-    tli_describe_probe(p, &tli_no_change);
-    p->call.first = first;
-    p->call.count = count;
-    p->call.total = tli_find_weight_rows(p, input);
-    for (i = 0; i < p->count; i++) {
-        const tli_shadow *shadow = &p->shadows[i];
-        tl_operand *operand = &p->operands[i];
-        if (shadow->missing) continue;
-        if (shadow->kind == TL_OPERAND_INPUT && count < p->call.total &&
-            tli_find_weight_rows(p, shadow->index)) {
-            tli_fill_shadow(p, shadow, TLI_FILL_SIGNALLING);
-            operand->range.bytes = 0;
-        }
-        if (shadow->kind != TL_OPERAND_INPUT_GRADIENT) continue;
-        operand->host = shadow->index == input ? to : NULL;
-        operand->range.bytes = 0;
-        if (operand->host) operand->range.bytes = count * (tli_find_read_bytes(p, input) / p->call.total);
-    }
-    return tli_call_probed(p);
-}
-
 // The rows of a gradient are the same whether they are made together or piece by piece.
 static tl_result tli_probe_weight_rows(tli_probe *p, int32_t input) {
     uint64_t bytes = tli_find_read_bytes(p, input), total = tli_find_weight_rows(p, input), first;
@@ -78594,11 +78846,11 @@ static tl_result tli_probe_weight_rows(tli_probe *p, int32_t input) {
     if (!whole)
         return tli_fail(p->r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     part = whole + bytes + TLI_PROBE_ROOM;
-    result = tli_call_for_rows(p, input, 0, total, whole);
+    result = tli_call_for_rows(p, &tli_no_change, input, 0, total, whole);
     for (first = 0; first < total && !result; first += count) {
         if (count > total - first) count = total - first;
         tli_zero(part, (size_t)(bytes + TLI_PROBE_ROOM));
-        result = tli_call_for_rows(p, input, first, count, part);
+        result = tli_call_for_rows(p, &tli_no_change, input, first, count, part);
         if (result || (tli_same_bytes(part, whole + first * row, count * row) &&
                        tli_holds_word(part + count * row, (bytes - count * row) / 4 * 4, 0))) continue;
         tli_note_finding(p, TL_FINDING_ROWS_IGNORED, tli_find_gradient_shadow(p, input), 0);
@@ -79101,6 +79353,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
     while (!result && !done) {
         result = tl_next_step(sub, &step, &done);
         if (result || done || !step.is_compute) continue;
+        if (step.piece && r->out->error_count) return TL_OK;    // it may touch what is not there
         if (!tli_can_probe(sub, &step)) {
             r->out->unprobed_count += step.call.kind != TL_STEP_BACKWARD;
             r->out->call_count++;
@@ -79507,8 +79760,9 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
     r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
     r->statistics = (char *)tli_alloc_array(r->env, tli_statistics_before(graph, graph->tensor_count) + 1, 2);
+    r->readers = (int32_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->readers);
     if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still &&
-        r->statistics) {
+        r->statistics && r->readers) {
         (void)tli_move_variables(&r->asked->desc, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -79564,6 +79818,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     if (r.state) (void)tli_move_variables(&run->desc, r.state, TLI_VARIABLES_PUT);
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
+    tli_release(r.env, r.readers);
     tli_release(r.env, r.ends);
     tli_release(r.env, r.inputs);
     tli_release(r.env, r.is_written);
@@ -79755,6 +80010,8 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     const char *foreign = tli_find_foreign_field(op);
     tl_state_desc state;
     if (foreign) return tli_fail_state_op(list, i, foreign);
+    if (op->backward && (op->state == TL_STATE_FROZEN || op->state == TL_STATE_STATISTIC))
+        return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_NO_UPDATE));
     tli_zero(&state, sizeof state);
     state.name = op->name;
     state.op = op->kind;

@@ -141,7 +141,6 @@ static void add_bytes(const training_model *m, const training_node *n, tl_node_d
 typedef struct net {
     const training_model *m;
     float    scale;               // of the loss and its gradients
-    int      micro_batches;       // of a step
     uint64_t taken;               // steps that changed the weights, with the one under way
     int      overflows;           // 1 = a gradient of this step is no number: the step is skipped
     float   *params, *grads;      // [param_count] with --updates outside, where the graph owns no weights
@@ -438,8 +437,9 @@ static tl_result loss_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-// A node that reads all weights below the states: its backward has all gradients before the first update. Gradients
-// in 16 bits are those of a loss that was multiplied, and here they are divided; one that is no number shows.
+// A node that reads all weights below the states: its backward is called when all micro-batches have added to all
+// gradients, before the first update. Gradients in 16 bits are those of a loss that was multiplied, and here they are
+// divided; one that is no number shows.
 static tl_result clip_forward(const tl_kernel_call *call, void *user) {
     (void)user;
     *f32(call->outputs[0]) = 0.0f;
@@ -451,7 +451,6 @@ static tl_result clip_backward(const tl_kernel_call *call, void *user) {
     float inverse = 1.0f / network->scale;
     int32_t i;
     size_t k;
-    if (call->micro_batch + 1 < network->micro_batches) return TL_OK;  // these are not yet all
     for (i = 0; i < call->graph->nodes[call->node].input_count; i++) {
         float *grads = f32(call->input_grads[i]);
         size_t count = (size_t)(call->input_grads[i].range.bytes / sizeof *grads);
@@ -776,7 +775,6 @@ static tl_result init_arrays(training *t) {
     t->network.params = t->floats;
     t->network.grads = t->grads;
     t->network.scale = 1.0f;
-    t->network.micro_batches = (int)t->o->micro_batches;
     return TL_OK;
 }
 

@@ -962,6 +962,81 @@ static void a_rehearsal_knows_statistics(void **state) {
     }
 }
 
+// -- statistics that a node reads and one below it changes --
+
+static tl_result relu_by_mean(const tl_kernel_call *call, void *user) {
+    tl_result result = relu(call, user);
+    uint64_t i;
+    for (i = 0; i < call->count && call->kind != TL_STEP_BACKWARD; i++) f32(call->outputs[0])[i] *= 1.5f + f32(call->inputs[1])[0];
+    return result;
+}
+
+// The relu above the second norm reads what that changes. Returns its node.
+static int32_t open_early_reader(bed *b, int once) {
+    int32_t node;
+    open_bed_on(b, TL_UPDATES_END, 0, 0);
+    for (node = b->second_norm; b->ops[node].forward != relu;) node--;
+    b->ops[node].forward = b->ops[node].backward = relu_by_mean;
+    b->ops[node].takes_blocks = 0;
+    b->ops[node].once = once;
+    b->ops[node].input_count = 2;
+    b->reads[node][1] = b->reads[b->second_norm][2];
+    return node;
+}
+
+// It finds other statistics when it runs again, unless it is marked once: then it trains as a run that keeps all.
+static void a_reader_above_a_writer_runs_once(void **state) {
+    static bed b;
+    static image trained[2];
+    tl_strategy strategy = tight_strategy();
+    int once, tight;
+    (void)state;
+    for (once = 0; once < 2; once++) {
+        tl_rehearsal_desc desc;
+        tl_rehearsal found;
+        int32_t node = 0;
+        for (tight = 0; tight < 2; tight++) {
+            (void)open_early_reader(&b, once);
+            b.desc.strategy = &strategy;
+            if (tight) b.desc.budget_bytes = find_figures(&b).least_bytes;
+            start(&b);
+            train(&b, STEPS);
+            take(&b, &trained[tight]);
+            close_bed(&b);
+        }
+        assert_int_equal(count_others(&b, &trained[0], &trained[1], 0) > 0, !once);
+        node = open_early_reader(&b, once);
+        start(&b);
+        memset(&desc, 0, sizeof desc);
+        desc.pass_count = -1;
+        if (tl_rehearse_run(b.run, &desc, &found)) fail_msg("%s", b.env.error.text);
+        assert_int_equal(found.error_count, !once);
+        if (!once) assert_int_equal(found.findings[0].kind, TL_FINDING_STATISTICS_LATER);
+        if (!once) assert_true(found.findings[0].node == node && found.findings[0].index == 1);
+        tl_free_rehearsal(&b.env, &found);
+        close_bed(&b);
+    }
+}
+
+// Where nobody changes them there is nothing to find.
+static void statistics_that_stay_are_read_by_all(void **state) {
+    static bed b;
+    tl_rehearsal_desc desc;
+    tl_rehearsal found;
+    int32_t i;
+    (void)state;
+    (void)open_early_reader(&b, 0);
+    b.layers[b.second_norm].fault = COUNTS_NOTHING;
+    start(&b);
+    memset(&desc, 0, sizeof desc);
+    desc.pass_count = -1;
+    if (tl_rehearse_run(b.run, &desc, &found)) fail_msg("%s", b.env.error.text);
+    assert_int_equal(found.error_count, 0);
+    for (i = 0; i < found.finding_count; i++) assert_int_equal(found.findings[i].node, b.second_norm);
+    tl_free_rehearsal(&b.env, &found);
+    close_bed(&b);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statistics_are_those_of_a_run_that_keeps_all),
@@ -973,6 +1048,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(statistics_are_one_and_stay_what_they_are),
         cmocka_unit_test(a_rehearsal_knows_statistics),
         cmocka_unit_test(wrong_kernels_train_something_else),
+        cmocka_unit_test(a_reader_above_a_writer_runs_once),
+        cmocka_unit_test(statistics_that_stay_are_read_by_all),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,8 @@ static void momentum(float *w, float *m, const float *g, int count) {
     }
 }
 
-typedef enum fault { NO_FAULT, IGNORES_ROWS, UPDATE_FAILS, PIECE_FAILS, FORGETS_A_ROW, READS_WEIGHTS, UPDATES_FIRST_ROWS } fault;
+typedef enum fault { NO_FAULT, IGNORES_ROWS, UPDATE_FAILS, PIECE_FAILS, FORGETS_A_ROW, READS_WEIGHTS, UPDATES_FIRST_ROWS,
+                     IGNORES_X } fault;
 
 typedef struct net {
     fault   fault;
@@ -107,7 +108,7 @@ static tl_result backward(const tl_kernel_call *call, void *user) {
         if (n->fault == FORGETS_A_ROW) count--;
         if (n->fault == READS_WEIGHTS) dw[0] += f32(call->inputs[1]) ? 0 * f32(call->inputs[1])[0] : 1;     // also where it is worth 0
     }
-    dense_rows(layer, f32(call->inputs[0]), f32(call->output_grads[0]), dw, first, count);
+    dense_rows(layer, n->fault == IGNORES_X ? n->initial[0] : f32(call->inputs[0]), f32(call->output_grads[0]), dw, first, count);
     return TL_OK;
 }
 
@@ -915,6 +916,36 @@ static void a_rehearsal_knows_pieces(void **state) {
     }
 }
 
+// Calls for rows read what the call before them does not, which makes all other gradients: needs must name that, and nothing else.
+static void a_rehearsal_knows_what_calls_for_rows_read(void **state) {
+    static const struct { fault fault; const char *needs; tl_finding_kind kind; } rows[] = {
+        { NO_FAULT, "in", TL_FINDING_COUNT }, { NO_FAULT, "in1", TL_FINDING_NEEDS_MISSING }, { IGNORES_X, "in", TL_FINDING_NEEDS_UNUSED },
+        { IGNORES_X, "in1", TL_FINDING_COUNT } };
+    static bed b;
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof *rows; k++) {
+        tl_rehearsal found;
+        int32_t i, count = 0;
+        open_bed(&b);
+        cut(&b, 1, 8);
+        b.ops[dense_of(1)].needs = rows[k].needs;
+        b.n.fault = rows[k].fault;
+        b.n.is_rehearsed = 1;
+        b.desc.rehearsal = &found;
+        if (tl_init_op_run(&b.env, &b.desc, b.ops, NODES, &b.run) && rows[k].kind != TL_FINDING_NEEDS_MISSING) fail_msg("%s", b.env.error.text);
+        for (i = 0; i < found.finding_count; i++) {
+            if (found.findings[i].node != dense_of(1)) continue;
+            assert_int_equal(found.findings[i].kind, rows[k].kind);
+            assert_int_equal(found.findings[i].index, 0);
+            count++;
+        }
+        if (count != (rows[k].kind != TL_FINDING_COUNT)) fail_msg("row %d: %d findings", (int)k, (int)count);
+        tl_free_rehearsal(&b.env, &found);
+        close_bed(&b);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_loop_by_hand),
@@ -933,6 +964,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_pieces_cannot_do_is_refused),
         cmocka_unit_test(other_precisions_leave_pieces_as_they_are),
         cmocka_unit_test(a_rehearsal_knows_pieces),
+        cmocka_unit_test(a_rehearsal_knows_what_calls_for_rows_read),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

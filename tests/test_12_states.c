@@ -254,6 +254,11 @@ static void check_report(const bed *b) {
 
 // -- tests --
 
+static void train(bed *b, int steps) {
+    while (steps-- > 0)
+        if (tl_run_plan(b->run)) fail_msg("%s", b->env.error.text);
+}
+
 // The norm of all gradients, and what brings it down to 1.
 static float clip_factor(float *const *g, int count) {
     double sum = 0;
@@ -352,61 +357,89 @@ static void a_state_has_the_seed_of_its_node(void **state) {
     if (tl_free_cpu_backend(&env, &cpu)) fail_msg("%s", env.error.text);
 }
 
-// Gradients are clipped by the norm of all of them, between the last backward and the first update.
-static void clipping_sees_every_gradient(void **state) {
-    static bed b;
-    static by_hand h;
-    static const tl_kernel kernels[] = { { "clip", clip_forward, clip_backward, NULL }, { "dense", dense_forward, dense_backward, NULL },
-                                         { "square", square_forward, square_backward, NULL }, { "momentum", NULL, momentum, NULL } };
+// The bed's graph with a node that clips below the states.
+typedef struct clipped {
+    tl_graph  graph;
+    tl_kernel kernels[4];
+} clipped;
+
+static void start_clipped(bed *b, clipped *c, int repeats, int holds, tl_kernel_fn clip) {
+    const tl_kernel kernels[4] = { { "clip", clip_forward, clip, &b->n }, { "dense", dense_forward, dense_backward, &b->n },
+                                   { "square", square_forward, square_backward, &b->n }, { "momentum", NULL, momentum, &b->n } };
     tl_optimizer_desc asked;
-    tl_kernel own[4];
-    tl_graph graph, clipped;
-    tl_run_desc desc;
-    int layer, step, clips = 0;
-    (void)state;
-    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
-    start(&b);
+    int layer;
+    start(b);
     memset(&asked, 0, sizeof asked);
-    asked.graph = tl_find_run_graph(b.run);
+    asked.graph = tl_find_run_graph(b->run);
     asked.updates = TL_UPDATES_END;
     asked.clips = 1;
-    if (tl_apply_optimizer(&b.env, &asked, &clipped)) fail_msg("%s", b.env.error.text);
-    graph = clipped;
-    for (layer = 0; layer < 4; layer++) { own[layer] = kernels[layer]; own[layer].user = &b.n; }
-    desc = b.desc;
-    desc.graph = &graph;
-    desc.kernels = own;
-    desc.kernel_count = 4;
-    tl_free_run(b.run);
-    if (tl_init_run(&b.env, &desc, &b.run)) fail_msg("%s", b.env.error.text);
+    if (tl_apply_optimizer(&b->env, &asked, &c->graph)) fail_msg("%s", b->env.error.text);
+    if (holds && tl_hold_gradients(&b->env, &c->graph)) fail_msg("%s", b->env.error.text);
+    tl_free_run(b->run);
+    memcpy(c->kernels, kernels, sizeof kernels);
+    b->desc.graph = &c->graph;
+    b->desc.kernels = c->kernels;
+    b->desc.kernel_count = 4;
+    b->desc.repeat_count = repeats;
+    if (tl_init_run(&b->env, &b->desc, &b->run)) fail_msg("%s", b->env.error.text);
     for (layer = 0; layer < LAYERS; layer++) {
-        tl_tensor t;
-        b.state_of[layer] = t.node = layer;
-        t.output = 0;
-        assert_int_equal(tl_write_tensor(b.run, t, b.initial[layer], sizeof b.initial[layer]), TL_OK);
+        tl_tensor t = { 0, 0 };
+        b->state_of[layer] = t.node = layer;
+        assert_int_equal(tl_write_tensor(b->run, t, b->initial[layer], sizeof b->initial[layer]), TL_OK);
     }
-    for (layer = 0; layer < b.count + 1; layer++) b.ops[layer].kind = tl_name_op(&graph, layer);    // where load finds the input
-    memset(&h, 0, sizeof h);
-    memcpy(h.w, b.initial, sizeof h.w);
+    for (layer = 0; layer < b->count + 1; layer++) b->ops[layer].kind = tl_name_op(&c->graph, layer);    // where load finds the input
+}
+
+static void close_clipped(bed *b, clipped *c) {
+    tl_free_run(b->run);
+    b->run = NULL;
+    tl_free_graph(&b->env, &c->graph);
+    close_bed(b);
+}
+
+// Steps by hand, each of so many micro-batches. Returns in how many the norm was above the limit.
+static int hand_clip(const bed *b, by_hand *h, int parts) {
+    int step, layer, part, clips = 0;
+    memset(h, 0, sizeof *h);
+    memcpy(h->w, b->initial, sizeof h->w);
     for (step = 0; step < STEPS; step++) {
         float *g[LAYERS], factor;
-        if (tl_run_plan(b.run)) fail_msg("%s", b.env.error.text);
-        memset(h.g, 0, sizeof h.g);
-        hand_batch(&b, &h, b.n.inputs[0]);
-        for (layer = 0; layer < LAYERS; layer++) g[layer] = h.g[layer];
+        memset(h->g, 0, sizeof h->g);
+        for (part = 0; part < parts; part++) hand_batch(b, h, b->n.inputs[part]);
+        for (layer = 0; layer < LAYERS; layer++) g[layer] = h->g[layer];
         factor = clip_factor(g, LAYERS);
         clips += factor < 1;
         for (layer = 0; layer < LAYERS; layer++) {
-            scale(h.g[layer], factor);
-            update(h.w[layer], h.m[layer], h.g[layer], WEIGHTS);
+            scale(h->g[layer], factor);
+            update(h->w[layer], h->m[layer], h->g[layer], WEIGHTS);
         }
     }
-    check_weights(&b, &h, "clipped");
-    assert_true(clips > STEPS / 2);
-    tl_free_run(b.run);
-    b.run = NULL;
-    tl_free_graph(&b.env, &clipped);
-    close_bed(&b);
+    return clips;
+}
+
+// Gradients are clipped by the norm of all of them, between the last backward and the first update; where several passes add to
+// them, in the last of these alone.
+static void clipping_sees_every_gradient(void **state) {
+    static bed b;
+    static by_hand h;
+    static clipped c;
+    int parts, skips, step, part;
+    (void)state;
+    for (parts = 1; parts <= 3; parts++)
+        for (skips = 0; skips < 2; skips++) {
+            open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+            start_clipped(&b, &c, skips ? 1 : parts, parts > 1, clip_backward);
+            for (part = 1; part < parts && skips; part++) memcpy(b.n.inputs[part], b.n.inputs[0], sizeof b.n.inputs[0]);
+            for (step = 0; step < STEPS; step++)
+                for (part = 0; part < (skips ? parts : 1); part++) {
+                    if (parts > 1 && skips) assert_int_equal(tl_skip_updates(b.run, part < parts - 1), TL_OK);
+                    train(&b, 1);
+                    check_report(&b);
+                }
+            assert_true(hand_clip(&b, &h, parts) > STEPS / 2);
+            check_weights(&b, &h, "clipped");
+            close_clipped(&b, &c);
+        }
 }
 
 // Twenty steps have the weights and moments of the loop by hand, to the bit: fused and at the end, tied weights, micro-batches,
@@ -665,6 +698,56 @@ static void rehearsal_knows_updates(void **state) {
     rehearse(UPDATE_WRITES_GRADIENT, TL_UPDATES_FUSED, 0, "writes to output gradient 0");
 }
 
+static tl_result clip_by_its_output(const tl_kernel_call *call, void *user) {
+    float part = f32(call->output_grads[0])[0] - 1;
+    int k, i;
+    for (k = 0; k < LAYERS; k++)
+        for (i = 0; i < WEIGHTS; i++) f32(call->input_grads[k])[i] += part * f32(call->input_grads[k])[i];
+    return clip_backward(call, user);
+}
+
+static tl_result clip_that_forgets(const tl_kernel_call *call, void *user) {
+    memset(f32(call->input_grads[1]), 0, (size_t)call->input_grads[1].range.bytes);
+    return clip_backward(call, user);
+}
+
+static tl_result clip_by_weights(const tl_kernel_call *call, void *user) {
+    f32(call->input_grads[0])[0] += f32(call->inputs[2])[0];
+    return clip_backward(call, user);
+}
+
+static tl_result clip_that_updates(const tl_kernel_call *call, void *user) {
+    f32(call->inputs[2])[0] += 1;
+    return clip_backward(call, user);
+}
+
+// A node that clips goes by the gradients of the weights, and by nothing else.
+static void rehearsal_knows_what_clips(void **state) {
+    static const struct { tl_kernel_fn clip; const char *says; } rows[] = {
+        { clip_backward, NULL }, { clip_by_its_output, "clip: backward clips, and reads output gradient 0, which is of no loss" },
+        { clip_that_forgets, "clip: backward overwrites input gradient 1" }, { clip_by_weights, "clip: backward reads input 2, which needs" },
+        { clip_that_updates, "clip: backward writes to input 2, which it may only read" } };
+    static bed b;
+    static clipped c;
+    size_t k;
+    (void)state;
+    for (k = 0; k < sizeof rows / sizeof *rows; k++) {
+        tl_rehearsal_desc desc;
+        tl_rehearsal found;
+        char text[200] = "";
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        start_clipped(&b, &c, 2, 1, rows[k].clip);
+        memset(&desc, 0, sizeof desc);
+        desc.pass_count = -1;
+        if (tl_rehearse_run(b.run, &desc, &found)) fail_msg("%s", b.env.error.text);
+        if (found.finding_count) tl_print_finding(&c.graph, &found.findings[found.finding_count - 1], text, sizeof text);
+        if (rows[k].says ? strncmp(text, rows[k].says, strlen(rows[k].says)) || found.error_count != 1 : found.error_count)
+            fail_msg("row %d: %d errors: %s", (int)k, (int)found.error_count, text);
+        tl_free_rehearsal(&b.env, &found);
+        close_clipped(&b, &c);
+    }
+}
+
 // -- refusals --
 
 static void refused(bed *b, tl_result code, const char *says) {
@@ -705,9 +788,30 @@ static void refuse_slots(bed *b) {
     free(steps);
 }
 
+// A node that clips behind all others is called first, before anything was added.
+static void add_late_clip(bed *b, tl_tensor *weights) {
+    tl_op *op = &b->ops[b->count++];
+    int layer;
+    for (layer = 0; layer < LAYERS; layer++) weights[layer].node = b->state_of[layer];
+    op->name = op->kind = "clip";
+    op->forward = clip_forward;
+    op->backward = clip_backward;
+    op->needs = "none";
+    op->output_bytes = 4;
+    op->inputs = weights;
+    op->input_count = LAYERS;
+}
+
 static void what_states_cannot_do_is_refused(void **state) {
     static bed b;
+    static tl_tensor weights[LAYERS];
+    int at_end, kind;
     (void)state;
+    for (at_end = 0; at_end < 2; at_end++) {
+        open_bed(&b, at_end ? TL_UPDATES_END : TL_UPDATES_FUSED, 0, 0);
+        add_late_clip(&b, weights);
+        refused(&b, TL_ERROR_UNSUPPORTED, at_end ? "clip clips gradients before n6 adds to them" : "clip clips gradients before n2 adds to them");
+    }
     open_bed(&b, TL_UPDATES_FUSED, 0, 0);
     b.desc.repeat_count = 2;
     refused(&b, TL_ERROR_UNSUPPORTED, "(TL_STATE_HELD, tl_hold_gradients): n1 does not");
@@ -726,6 +830,21 @@ static void what_states_cannot_do_is_refused(void **state) {
     start(&b);
     assert_int_equal(tl_skip_updates(b.run, 1), TL_ERROR_INVALID_ARG);
     close_bed(&b);
+    open_bed(&b, TL_UPDATES_FUSED, 0, 1);
+    start(&b);
+    for (kind = -1; kind < 3; kind++) assert_int_equal(tl_skip_updates(b.run, kind), kind == 0 || kind == 1 ? TL_OK : TL_ERROR_INVALID_ARG);
+    assert_string_equal(b.env.error.text, "tl_skip_updates: on: must be 0 or 1");
+    close_bed(&b);
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    b.ops[b.count - 2].inplace = 2;
+    b.ops[b.count - 2].output_bytes = WEIGHTS * 4;
+    refused(&b, TL_ERROR_INVALID_ARG, "inplace: the weight of a state must not be overwritten");
+    for (kind = 0; kind < 2; kind++) {
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        b.ops[b.state_of[1]].state = kind ? TL_STATE_FROZEN : TL_STATE_STATISTIC;
+        b.ops[b.state_of[1]].moment_count = 0;
+        refused(&b, TL_ERROR_INVALID_ARG, "ops: op 3: backward: a frozen state and statistics have no update");
+    }
 }
 
 // -- saves --
@@ -749,9 +868,36 @@ static tl_result save(tl_run *run, saved *s) {
     return tl_save_run(run, sink);
 }
 
-static void train(bed *b, int steps) {
-    while (steps-- > 0)
-        if (tl_run_plan(b->run)) fail_msg("%s", b->env.error.text);
+// So does a C program of a plan: what clips is called in the last micro-batch alone.
+static void a_c_program_clips_in_the_last_micro_batch(void **state) {
+    static bed b;
+    static clipped c;
+    static saved text[2];
+    tl_code_desc code;
+    tl_places_desc places;
+    tl_plan plan;
+    tl_sink sinks[2];
+    int i;
+    (void)state;
+    open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+    start_clipped(&b, &c, 2, 1, clip_backward);
+    memset(&code, 0, sizeof code);
+    memset(&places, 0, sizeof places);
+    places.graph = &c.graph;
+    if (tl_plan_keep_all(&b.env, &c.graph, 0, &plan)) fail_msg("%s", b.env.error.text);
+    plan.repeat_count = 2;
+    if (tl_plan_places(&b.env, &places, &plan, NULL)) fail_msg("%s", b.env.error.text);
+    for (i = 0; i < 2; i++) {
+        text[i].count = 0;
+        sinks[i].write = keep;
+        sinks[i].user = &text[i];
+    }
+    code.name = "net";
+    if (tl_write_plan_code(&b.env, &c.graph, &plan, &code, sinks[0], sinks[1])) fail_msg("%s", b.env.error.text);
+    text[1].bytes[text[1].count] = 0;
+    assert_non_null(strstr(text[1].bytes, "if (micro_batch + 1 == NET_MICRO_BATCHES)\n            net_clip_backward("));
+    tl_free_plan(&b.env, &plan);
+    close_clipped(&b, &c);
 }
 
 // Another run of the same net goes on with the save.
@@ -787,12 +933,80 @@ static void a_save_has_weights_moments_and_sums(void **state) {
         train(&b, 1);
         assert_int_equal(save(b.run, &s), TL_OK);
         go_on(&b, &s, TL_UPDATES_FUSED, 1);
+        assert_int_equal(tl_skip_updates(b.run, 0), TL_OK);
         train(&b, 1);
     }
     memcpy(b.n.inputs[1], b.n.inputs[0], sizeof b.n.inputs[0]);
     hand_train(&b, &h, 2);
     check_weights(&b, &h, "saved between two passes");
     close_bed(&b);
+}
+
+// Variables go on from a later step than weights that stay as they are: refused, but where all states are frozen.
+static void variables_alone_are_no_save_of_states(void **state) {
+    static const tl_state changing[] = { TL_STATE_TRAINED, TL_STATE_HELD, TL_STATE_STATISTIC };
+    static bed b;
+    static saved s;
+    tl_saved data;
+    size_t k;
+    (void)state;
+    for (k = 0; k <= sizeof changing / sizeof changing[0]; k++) {
+        tl_result want = k < sizeof changing / sizeof changing[0] ? TL_ERROR_UNSUPPORTED : TL_OK;
+        int layer;
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        for (layer = 0; layer < LAYERS; layer++) {
+            tl_op *op = &b.ops[b.state_of[layer]];
+            op->state = want ? changing[k] : TL_STATE_FROZEN;
+            if (op->state == TL_STATE_TRAINED || op->state == TL_STATE_HELD) continue;
+            op->backward = NULL;
+            op->moment_count = 0;
+        }
+        start(&b);
+        assert_int_equal(save(b.run, &s), TL_OK);
+        data.data = s.bytes;
+        data.length = s.count;
+        assert_int_equal(tl_load_variables(b.run, &data, 1), want);
+        if (want && !strstr(b.env.error.text, "n1 is a state, which is no variable")) fail_msg("%s", b.env.error.text);
+        close_bed(&b);
+    }
+}
+
+// An inference holds what its states have: of weights that are frozen there the training has moments, and this has none.
+static void weights_go_to_an_inference_without_moments(void **state) {
+    static bed trained, b;
+    static float out[2][FLOATS];
+    tl_run_figures figures[2];
+    tl_tensor loss = { 0, 0 }, weight = { 0, 0 };
+    int frozen, layer;
+    (void)state;
+    open_bed(&trained, TL_UPDATES_FUSED, 0, 0);
+    start(&trained);
+    train(&trained, 3);
+    for (frozen = 0; frozen < 2; frozen++) {
+        open_bed(&b, TL_UPDATES_FUSED, 0, 0);
+        for (layer = 0; layer < LAYERS && frozen; layer++) {
+            tl_op *op = &b.ops[b.state_of[layer]];
+            op->state = TL_STATE_FROZEN;
+            op->backward = NULL;
+            op->moment_count = 0;
+        }
+        b.desc.inference = 1;
+        b.desc.figures = &figures[frozen];
+        start(&b);
+        for (layer = 0; layer < LAYERS; layer++) {
+            float w[WEIGHTS];
+            weight.node = b.state_of[layer];
+            if (tl_read_tensor(trained.run, weight, w, sizeof w)) fail_msg("%s", trained.env.error.text);
+            if (tl_write_tensor(b.run, weight, w, sizeof w)) fail_msg("%s", b.env.error.text);
+        }
+        loss.node = b.count - 1;
+        train(&b, 1);
+        if (tl_read_tensor(b.run, loss, out[frozen], sizeof out[0])) fail_msg("%s", b.env.error.text);
+        close_bed(&b);
+    }
+    close_bed(&trained);
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    assert_true(figures[0].keep_all_bytes >= figures[1].keep_all_bytes + LAYERS * WEIGHTS * 4);
 }
 
 // A pass that ends in an update or behind one leaves weights of two steps: none starts before all are written again, or loaded.
@@ -856,6 +1070,92 @@ static void a_save_in_a_pass_knows_what_was_updated(void **state) {
         }
 }
 
+// The number behind weights and moments in a save between passes (updates, then sums and whether passes update) becomes that of
+// a build that did not say whether: the checksum, too.
+static void forget_skipping(saved *s, size_t behind) {
+    uint64_t sum = 0;
+    size_t i, at = s->count - 8 - behind;
+    assert_int_equal(s->bytes[at], 5);
+    s->bytes[at] = 1;
+    for (i = 0; i < s->count - 8; i++) sum = (sum ^ (uint8_t)s->bytes[i]) * 0x100000001b3u;
+    for (i = 0; i < 8; i++) s->bytes[s->count - 8 + i] = (char)(uint8_t)(sum >> (8 * i));
+}
+
+static void check_updates(bed *b, int want, const char *what) {
+    tl_run_report report;
+    tl_measure_run(b->run, &report);
+    if (report.update_count != want) fail_msg("%s: %d updates, not %d", what, (int)report.update_count, want);
+}
+
+// A pass with or without updates, until so many steps of it are done, and saved there; -1 = none has begun. Returns whether it
+// has ended.
+static int save_at(bed *b, int steps, int skips, saved *s) {
+    tl_run_step at;
+    int32_t done = 0;
+    int step;
+    assert_int_equal(load(b->run, 0, b), TL_OK);
+    assert_int_equal(tl_skip_updates(b->run, skips), TL_OK);
+    if (steps >= 0) assert_int_equal(tl_start_pass(b->run, 0), TL_OK);
+    for (step = 0; step < steps && !done; step++) {
+        assert_int_equal(tl_next_step(b->run, &at, &done), TL_OK);
+        if (!done && at.is_compute) assert_int_equal(tl_run_step_kernel(b->run, &at), TL_OK);
+    }
+    assert_int_equal(save(b->run, s), TL_OK);
+    return done;
+}
+
+static void start_soon(bed *b) {
+    tl_strategy keeps_all = tl_with_gradient(tl_with_mode(tl_strategy_training(), TL_MODE_LAZY), tl_gradient_full());
+    open_bed(b, TL_UPDATES_FUSED, 0, 1);
+    b->desc.strategy = &keeps_all;
+    start(b);
+    b->desc.strategy = NULL;
+}
+
+// A pass that skips its updates, saved at each of its steps and between passes, skips them where it is loaded; and one that
+// does not updates, whatever that run was told before.
+static void a_save_knows_whether_updates_are_skipped(void **state) {
+    static bed b;
+    static saved s;
+    int done = 0, steps, skips;
+    (void)state;
+    for (steps = -1; !done; steps++)
+        for (skips = 0; skips < 2; skips++) {
+            start_soon(&b);
+            done = save_at(&b, steps, skips, &s);
+            close_bed(&b);
+            start_soon(&b);
+            assert_int_equal(tl_skip_updates(b.run, !skips), TL_OK);
+            assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_OK);
+            if (steps < 0 || done) train(&b, 1);
+            else assert_int_equal(step_on(&b, -1), TL_OK);
+            check_updates(&b, skips ? 0 : LAYERS, "loaded");
+            check_report(&b);
+            close_bed(&b);
+        }
+}
+
+// Saves of builds that did not save it leave what the run that loads was told.
+static void an_older_save_leaves_whether_updates_are_skipped(void **state) {
+    static bed b;
+    static saved s;
+    int skips;
+    (void)state;
+    for (skips = 0; skips < 2; skips++) {
+        open_bed(&b, TL_UPDATES_FUSED, 0, 1);
+        start(&b);
+        assert_int_equal(tl_skip_updates(b.run, 1), TL_OK);
+        train(&b, 1);
+        assert_int_equal(save(b.run, &s), TL_OK);
+        assert_int_equal(tl_skip_updates(b.run, skips), TL_OK);
+        forget_skipping(&s, 4 + 8 + 4 + 4);
+        assert_int_equal(tl_load_run(b.run, s.bytes, s.count), TL_OK);
+        train(&b, 1);
+        check_updates(&b, skips ? 0 : LAYERS, "older save");
+        close_bed(&b);
+    }
+}
+
 static void a_torn_pass_is_not_gone_on_with(void **state) {
     static const float zero[WEIGHTS] = { 0 };
     static bed b;
@@ -905,9 +1205,15 @@ int main(int argc, char **argv) {
         cmocka_unit_test(other_ways_to_run_train_the_same),
         cmocka_unit_test(a_c_program_trains_as_by_hand),
         cmocka_unit_test(rehearsal_knows_updates),
+        cmocka_unit_test(rehearsal_knows_what_clips),
         cmocka_unit_test(what_states_cannot_do_is_refused),
         cmocka_unit_test(a_save_has_weights_moments_and_sums),
         cmocka_unit_test(a_save_in_a_pass_knows_what_was_updated),
+        cmocka_unit_test(a_save_knows_whether_updates_are_skipped),
+        cmocka_unit_test(an_older_save_leaves_whether_updates_are_skipped),
+        cmocka_unit_test(variables_alone_are_no_save_of_states),
+        cmocka_unit_test(a_c_program_clips_in_the_last_micro_batch),
+        cmocka_unit_test(weights_go_to_an_inference_without_moments),
         cmocka_unit_test(a_torn_pass_is_not_gone_on_with),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

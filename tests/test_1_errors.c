@@ -404,8 +404,43 @@ static void an_error_without_values_clears_those_of_an_earlier_one(void **state)
     assert_true(!env.error.values[0] && !env.error.values[1]);
 }
 
+static void *some_memory(void *user, size_t bytes) { (void)user; return malloc(bytes ? bytes : 1); }
+
+static void no_memory_to_release(void *user, void *memory) { (void)user; (void)memory; fail_msg("%s", "memory of another is released"); }
+
+// With alloc or release alone, memory of the one would go back to the other: whatever allocates is refused, and nothing is freed.
+static void half_an_allocator_is_refused(void **state) {
+    int half;
+    (void)state;
+    for (half = 0; half < 2; half++) {
+        static const char says[] = "env: alloc and release: set both or neither";
+        static const char text[] = "tlg 1\nnode 0 x input fwd=0 bwd=0 out=1 needs=none in=-\n";
+        tl_graph graph = equal_layers(3), read;
+        tl_remat_desc remat;
+        tl_cpu_backend_desc memory;
+        tl_backend cpu;
+        tl_plan plan;
+        tl_env env;
+        memset(&env, 0, sizeof env);
+        memset(&remat, 0, sizeof remat);
+        memset(&memory, 0, sizeof memory);
+        if (half) env.alloc = some_memory; else env.release = no_memory_to_release;
+        remat.graph = &graph;
+        remat.budget_bytes = 1000;
+        assert_int_equal(tl_plan_remat(&env, &remat, &plan, NULL), TL_ERROR_NO_MEMORY);
+        assert_non_null(strstr(env.error.text, says));
+        assert_int_equal(tl_init_cpu_backend(&env, &memory, &cpu), TL_ERROR_NO_MEMORY);
+        assert_non_null(strstr(env.error.text, says));
+        assert_int_equal(tl_parse_graph(&env, text, sizeof text - 1, &read), TL_ERROR_NO_MEMORY);
+        assert_non_null(strstr(explained(env.error), says));
+        assert_null(tl_add_memory(&env, 16));
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(half_an_allocator_is_refused),
         cmocka_unit_test(every_rule_is_explained_by_its_sentence),
         cmocka_unit_test(every_function_is_explained_by_its_name),
         cmocka_unit_test(numbers_and_sentences_are_unique),

@@ -143,30 +143,86 @@ static uint64_t check_remat(const tl_graph *graph, uint64_t budget, int live, in
     return cost;
 }
 
+// What every planner says to a graph at some budgets.
+static void check_planners(tl_random *random, const tl_graph *graph, int is_large) {
+    uint64_t least, work = is_large ? 1000000 : 20000000;
+    tl_plan all;
+    int k;
+    if (tl_plan_keep_all(NULL, graph, 0, &all)) fail_msg("%s", "no plan");
+    check_replay(graph, &all, "keep all");
+    for (k = 0; k < 3; k++) {
+        uint64_t budget = 1 + all.peak_bytes - tl_next_random_below(random, all.peak_bytes / 2 + 1), cost, placed;
+        cost = check_remat(graph, budget, 1, 0, work, &least);
+        check_policies(graph, budget, is_large ? 0 : cost, cost == UINT64_MAX && !is_large ? least : 0);
+        placed = check_remat(graph, budget, 0, 0, work, &least);
+        if (placed != UINT64_MAX && !is_large) assert_true(cost != UINT64_MAX);
+        (void)check_remat(graph, budget, 1, 1, work, &least);
+        (void)check_remat(graph, budget, 0, 1, work, &least);
+    }
+    tl_free_plan(NULL, &all);
+}
+
+// Readers of statistics run in the order of the listing: each may change them.
+static void check_statistics_in_order(const tl_graph *graph, const tl_plan *plan) {
+    int32_t i, k;
+    for (k = 0; k < graph->tensor_count; k++) {
+        int32_t last = -1;
+        if (graph->nodes[graph->outputs[k].node].state != TL_STATE_STATISTIC) continue;
+        for (i = 0; i < plan->step_count; i++) {
+            const tl_node *node = &graph->nodes[plan->steps[i].node];
+            int32_t at = node->first_input;
+            if (plan->steps[i].kind >= TL_STEP_BACKWARD) continue;
+            while (at < node->first_input + node->input_count && graph->inputs[at].tensor != k) at++;
+            if (at == node->first_input + node->input_count) continue;
+            if (plan->steps[i].node < last) fail_msg("node %d runs behind %d\n%s", (int)plan->steps[i].node, (int)last, text_of(graph));
+            last = plan->steps[i].node;
+        }
+    }
+}
+
+// Forwards in another order: what reads a weight has run before its update.
+static void check_order(const tl_graph *graph) {
+    tl_order_desc desc;
+    tl_env env;
+    tl_plan plan;
+    memset(&desc, 0, sizeof desc);
+    memset(&env, 0, sizeof env);
+    desc.graph = graph;
+    if (tl_plan_order(&env, &desc, &plan, NULL)) fail_msg("%s\n%s", env.error.text, text_of(graph));
+    check_replay(graph, &plan, "order");
+    check_statistics_in_order(graph, &plan);
+    tl_free_plan(&env, &plan);
+}
+
 static void every_planner_obeys_the_rules(void **state) {
     tl_random random = { 4002 };
-    int i, k;
+    int i;
     (void)state;
     for (i = 0; i < scaled(100); i++) {
-        int is_large = i % 4 == 3;
-        uint64_t least, work = is_large ? 1000000 : 20000000;
         tl_graph graph;
-        tl_plan all;
-        state_graph(&random, is_large ? 60 : 12, 1 + i % 8, i % 3 * 10, &graph);
+        state_graph(&random, i % 4 == 3 ? 60 : 12, 1 + i % 8, i % 3 * 10, &graph);
         if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
         if (i % 5 < 2) (void)random_train_in_pieces(NULL, &random, &graph);
-        if (tl_plan_keep_all(NULL, &graph, 0, &all)) fail_msg("%s", "no plan");
-        check_replay(&graph, &all, "keep all");
-        for (k = 0; k < 3; k++) {
-            uint64_t budget = 1 + all.peak_bytes - tl_next_random_below(&random, all.peak_bytes / 2 + 1), cost, placed;
-            cost = check_remat(&graph, budget, 1, 0, work, &least);
-            check_policies(&graph, budget, is_large ? 0 : cost, cost == UINT64_MAX && !is_large ? least : 0);
-            placed = check_remat(&graph, budget, 0, 0, work, &least);
-            if (placed != UINT64_MAX && !is_large) assert_true(cost != UINT64_MAX);
-            (void)check_remat(&graph, budget, 1, 1, work, &least);
-            (void)check_remat(&graph, budget, 0, 1, work, &least);
-        }
-        tl_free_plan(NULL, &all);
+        check_planners(&random, &graph, i % 4 == 3);
+        check_order(&graph);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// States that nobody reads, of any kind, stand behind the last node that computes: they belong to the last stage, and are
+// updated first.
+static void states_that_nobody_reads_are_planned(void **state) {
+    tl_random random = { 4011 };
+    int i;
+    (void)state;
+    for (i = 0; i < scaled(100); i++) {
+        tl_graph graph;
+        state_graph(&random, i % 4 == 3 ? 40 : 10, i % 4, i % 3 * 10, &graph);
+        if (random_add_unread(NULL, &random, &graph)) fail_msg("%s", "no states");
+        if (i % 5 == 4) assert_int_equal(tl_hold_gradients(NULL, &graph), TL_OK);
+        if (i % 5 < 2) (void)random_train_in_pieces(NULL, &random, &graph);
+        check_planners(&random, &graph, i % 4 == 3);
+        check_order(&graph);
         tl_free_graph(NULL, &graph);
     }
 }
@@ -369,7 +425,7 @@ static void pieces_hold_no_gradients(void **state) {
     desc.bytes = 24;
     desc.weight_rows = -3;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
-    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): wrows: are of param= and states");
+    assert_string_equal(env.error.text, "tl_add_state: node 4 (n4): wrows (weight_rows): must not be negative");
     desc.weight_rows = 3;
     desc.piece_rows = 1;
     assert_int_equal(tl_add_state(&env, &graph, &desc, &weight), TL_ERROR_INVALID_ARG);
@@ -751,6 +807,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(chains_with_states_cost_what_merged_chains_cost),
         cmocka_unit_test(tiny_graphs_reach_the_optimum_of_brute_force),
         cmocka_unit_test(every_planner_obeys_the_rules),
+        cmocka_unit_test(states_that_nobody_reads_are_planned),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,8 @@ typedef struct tl_error {
 // What a call may use besides its arguments. All-zero is valid.
 typedef struct tl_env {
     void *(*alloc)(void *user, size_t bytes);     // 0 = TL_MALLOC; result aligned for any type
-    void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither
+    void  (*release)(void *user, void *ptr);      // 0 = TL_FREE; set both or neither: with
+                                                  // one alone whatever allocates is refused (NO_MEMORY)
     void  (*log)(void *user, const char *text);   // 0 = silent; one sentence, no line end; not called
                                                   // with TL_NO_ERROR_TEXT
     void   *user;                                 // first argument of the three functions above

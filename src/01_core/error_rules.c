@@ -42,7 +42,8 @@
     X(NUMBER_IS_TOO_LARGE, "the number is too large", "line, column") \
     X(UNKNOWN_NAME, "unknown name", "line, column") \
     X(TEXT_AFTER_VALUE, "text after the value", "line, column") \
-    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes")
+    X(SINK_STOPPED_WITH_AFTER_BYTES, "sink: stopped with %s after %1 bytes", "result, bytes") \
+    X(ENV_HAS_HALF_AN_ALLOCATOR, "env: alloc and release: set both or neither", "")
 
 // -- errors: rules of [2] STRATEGY --
 
@@ -335,7 +336,10 @@
       "attributes: must be in the order of nodes, with one relation for each input", "") \
     X(ATTRIBUTES_WERE_LEFT_OUT, "rows, formats, stored: TL_NO_TEXT left them out", "node, line") \
     X(NO_MEMORY_TO_FIND_READERS, "no memory to find the readers of streams", "") \
-    X(FORMAT_NO_OTHER_THAN_F32, "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(FORMAT_NO_OTHER_THAN_F32, \
+      "format: only tensors of f32 can be planned in other precisions", "node, line") \
+    X(WROWS_MUST_NOT_BE_NEGATIVE, "wrows (weight_rows): must not be negative", "node, line") \
+    X(INPLACE_STATE_MUST_NOT, "inplace: the weight of a state must not be overwritten", "node, line") \
     X(RIN_INPUT_HAS_ROWS_ALONG_ANOTHER_AXIS, "rin: an input has its rows along another axis", "node, line") \
     X(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS, \
       "rin: an input that is read 1:1 has another number of rows", "node, line") \
@@ -1303,12 +1307,20 @@
     X(FORMATS_ANOTHER_IS_DECLARED, "formats: the graph declares another format of a tensor", "") \
     X(FORMATS_MUST_SAY_WHAT_IS_DECLARED, \
       "format: tensors of other formats than f32 need formats of the run", "node, line") \
+    X(STATES_ARE_NO_VARIABLES, \
+      "graph: %s is a state, which is no variable and would stay as it is: tl_load_run loads both", "node") \
+    X(RUN_CLIPS_STAND_ABOVE_READERS, \
+      "graph: %s clips gradients before %s adds to them: below the states it stands above all other nodes " \
+      "(TL_UPDATES_END)", "node, node") \
+    X(SKIP_IS_0_OR_1, "on: must be 0 or 1", "on") \
+    X(OP_OF_A_STATE_HAS_NO_UPDATE, "ops: op %s: backward: a frozen state and statistics have no update", "op") \
     X(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE, \
       "rows: go without fusion, compiled plans, formats, hooks of random state and versions, transport and " \
       "operations", "") \
     X(ROWS_ARE_OF_AN_INFERENCE, "rows: are of an inference", "") \
     X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \
     X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "")
+
 // -- errors: rules of [13] TRACE --
 
 #define TLI_TRACE_RULES(X) \

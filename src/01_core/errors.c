@@ -33,8 +33,11 @@ static tli_sentence tli_begin_site(tl_env *env, tl_result code, uint32_t site, c
     return s;
 }
 
+static int tli_has_half_allocator(const tl_env *env) { return env && !env->alloc != !env->release; }
+
 static tli_sentence tli_begin_error(tl_env *env, tl_result code, tli_function function, tli_rule rule,
                                     uint64_t first, uint64_t second) {
+    if (code == TL_ERROR_NO_MEMORY && tli_has_half_allocator(env)) rule = TLI_RULE(ENV_HAS_HALF_AN_ALLOCATOR);
     return tli_begin_site(env, code, tli_number_function(function) << 16 | tli_number_rule(rule),
                           tli_name_function(function), tli_name_rule(rule), first, second);
 }

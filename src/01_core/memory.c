@@ -2,7 +2,9 @@
 
 // -- memory --
 
+// With one of alloc and release alone, memory of the one would go back to another: there is none then.
 static void *tli_alloc(tl_env *env, size_t bytes) {
+    if (tli_has_half_allocator(env)) return NULL;
     return env && env->alloc ? (env->alloc)(env->user, bytes) : TL_MALLOC(env ? env->user : NULL, bytes);
 }
 

@@ -113,6 +113,20 @@ static int tli_reads_pieces(const tl_graph *graph, const tl_node *node) {
 }
 #endif
 
+// Whether a node clips: one of op "clip" that reads weights which are trained, and nothing else, and whose
+// outputs nobody reads.
+static int tli_clips(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t i, end = node->first_output + node->output_count;
+    if (!node->has_grad || node->state || !node->input_count) return 0;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        if (!tli_has_update(&graph->nodes[graph->outputs[graph->inputs[i].tensor].node])) return 0;
+    if (!tli_same_text(tl_name_op(graph, id), "clip")) return 0;
+    for (i = node->first_input + node->input_count; i < graph->input_count; i++)
+        if (graph->inputs[i].tensor >= node->first_output && graph->inputs[i].tensor < end) return 0;
+    return 1;
+}
+
 #define TLI_PIECE_ALIGNMENT 16   // of a piece in its scratch, where the backend asks for no more
 
 // The bytes of a piece of the gradient of a state's weight.
@@ -311,6 +325,7 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
     if (node->inplace < 0 || node->inplace >= node->input_count)
         return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     from = &graph->outputs[graph->inputs[node->first_input + node->inplace].tensor];
+    if (graph->nodes[from->node].state) return TLI_RULE(INPLACE_STATE_MUST_NOT);
     if (graph->nodes[from->node].is_input) return TLI_RULE(INPLACE_GRAPH_INPUT_MUST_NOT);
     if (from->bytes != graph->outputs[node->first_output].bytes)
         return TLI_RULE(INPLACE_INPUT_MUST_HAVE_BYTES);
@@ -362,7 +377,8 @@ static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_pieces(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     int32_t rows = node->weight_rows, piece = node->piece_rows, k;
-    if (rows < 0 || (rows && !node->state && !node->param_bytes))
+    if (rows < 0) return TLI_RULE(WROWS_MUST_NOT_BE_NEGATIVE);
+    if (rows && !node->state && !node->param_bytes)
         return TLI_RULE(WROWS_ARE_OF_WEIGHTS);
     if (rows && node->param_bytes % (uint64_t)rows)
         return TLI_RULE(WROWS_DIVIDE_WEIGHT_AND_MOMENTS);

@@ -293,6 +293,10 @@ TLDEF tl_result tl_add_node(tl_env *env, tl_graph *graph, const tl_node_desc *de
 // backward adds to it. No forward that reads the weight runs behind its update in a pass. A gradient that a
 // state holds is cleared by the run, before the first pass that adds to it.
 //
+// Statistics are changed by first forwards, and read by forwards that run again. So a node whose outputs follow
+// from statistics that it, or a node below it, changes has to be marked once: planners do not know which
+// readers change them.
+//
 // A state that is trained in pieces is read once, by a node with a backward that takes no blocks. This has the
 // costs of the updates in its bwd_cost, and in bwork_bytes the scratch of both kernels and behind that, from a
 // multiple of 16 and of the alignment on, room for a piece of the gradient.
@@ -366,7 +370,10 @@ typedef struct tl_optimizer_desc {
 //
 // Clipping by the norm of all gradients is the backward of a node that reads all weights and stands above every
 // other node with a backward: it runs when every gradient is complete, before the first update, finds them
-// all as its input_grads, and adds (factor - 1) times each to it.
+// all as its input_grads, and multiplies each by the factor. A node clips if its op is "clip", it reads nothing
+// but weights that are trained, and nobody reads its output. Its backward is called in passes that update
+// states alone: not in those to whose gradients others add (repeat_count, tl_skip_updates). Its output, and the
+// gradient of that, hold nothing that it goes by.
 //
 // Errors:  those of tl_check_graph and tl_add_node; TL_ERROR_INVALID_ARG; TL_ERROR_OVERFLOW: the cost of an
 //          update. *graph is empty then.

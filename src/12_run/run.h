@@ -577,13 +577,14 @@ TLDEF tl_result tl_choose_slot(tl_run *run, int32_t slot);
 //          inputs are released, and the next call runs the same training step again, from its first pass on.
 //          What kernels changed beside their operands stays as it is, registered or not: gradients hold what
 //          ran until the error, statistics and random state were changed, and recompute begins with 0 again. So
-//          before the next call clear the gradients, and put back a copy of statistics and random state. Where
-//          the kernel of an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until
-//          all weights and moments were written (tl_write_tensor), or a save was loaded; gradients that states
-//          hold are cleared, with all that was added to them in passes before. On a
-//          rank of a pipeline the step is not run again, because its neighbours may have had messages of it:
-//          calls are TL_ERROR_INVALID_ARG, all ranks make their runs anew and go on from what was saved
-//          (tl_load_variables). Tell the others by leaving the transport, or they wait for its poll limit.
+//          before the next call clear the gradients, and put back a copy of statistics and random state; of
+//          statistics that are states with tl_write_tensor, or they count that pass twice. Where the kernel of
+//          an update was called before the error, or failed, calls are TL_ERROR_INVALID_ARG until all weights
+//          and moments were written (tl_write_tensor), or a save was loaded; gradients that states hold are
+//          cleared, with all that was added to them in passes before. On a rank of a pipeline the step is not
+//          run again, because its neighbours may have had messages of it: calls are TL_ERROR_INVALID_ARG, all
+//          ranks make their runs anew and go on from what was saved (tl_load_variables). Tell the others by
+//          leaving the transport, or they wait for its poll limit.
 TLDEF tl_result tl_run_plan(tl_run *run);
 
 // -- one step at a time: tl_run_plan is a loop over these --
@@ -594,7 +595,7 @@ TLDEF tl_result tl_run_plan(tl_run *run);
 // pass that is given up loses them. States must hold their gradients (tl_hold_gradients). Passes without
 // updates count as training steps, so an update that needs the number of updates before it counts them itself.
 //
-// Errors:  TL_ERROR_INVALID_ARG: inside a pass; a state does not hold its gradient.
+// Errors:  TL_ERROR_INVALID_ARG: inside a pass; on is another number; a state does not hold its gradient.
 TLDEF tl_result tl_skip_updates(tl_run *run, int32_t on);
 #endif
 
@@ -715,7 +716,8 @@ TLDEF tl_result tl_reset_run(tl_run *run);
 //
 // Between passes that is the number of the next training step, the caller's variables (tl_run_desc.variables)
 // and loss scaler, the graph's inputs but those that die, its states (weights, moments, sums of gradients that
-// no update has used yet), and the plan's entry or the results that are kept from pass to pass. It goes into
+// no update has used yet, and whether passes update them), and the plan's entry or the results that are kept
+// from pass to pass. It goes into
 // any run with the same of what changes bits, whatever its plan: graph, precision, seed, slots, variables,
 // formats and quantizations, loss_gradient_word, limits of the scaler, micro-batches, rank, inference and,
 // where its plan compresses, steps. Results that this one would not keep, or that are not there, are made
@@ -764,6 +766,7 @@ typedef struct tl_saved {
 // among those of both, and may be in any of the saves; what else they have is passed over. So register what
 // belongs to a node under that node, on the rank whose stage has it. The number of the next training step and
 // the loss scaler are taken over as well; inputs, entry and kept results are not, and slots do not matter.
+// States are not either, so a run of a graph that has any but frozen ones is refused: use tl_load_run.
 //
 // A range that several saves have, those of replicas, is that of the first. Parameters, optimizers and ranges
 // without a node must be the same to the bit in all of them; gradients, statistics and random state may differ.
@@ -777,8 +780,8 @@ typedef struct tl_saved {
 // Errors:  TL_ERROR_INVALID_ARG: no save has a range of this run, or another number of bytes of it, or two
 //          differ; saves of several training steps, in a pass or between micro-batches of a training step, of
 //          another graph, precision, seed or other settings; a pass or a
-//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version.
-//          TL_ERROR_NO_MEMORY.
+//          sum is under way. TL_ERROR_PARSE: damaged data. TL_ERROR_UNSUPPORTED: data of another version;
+//          the graph has states that are trained, or statistics. TL_ERROR_NO_MEMORY.
 // Cost:    the bytes of all saves are read once; n log n for n ranges, and 24 bytes a range meanwhile.
 TLDEF tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count);
 #endif  // TL_ONLY_TABLES
@@ -883,8 +886,8 @@ typedef struct tl_op {
     int32_t  inplace;                 // input that output 0 may overwrite + 1; 0 = none
     int32_t  no_grad, once, keep, takes_blocks, dynamic, dies;  // as in tl_node_desc
     int32_t  layer;                   // layer number + 1; 0 = belongs to none
-    tl_state   state;            // not 0 = a state: kind names its update, backward is that, output_bytes
-                                      // those of the weight; of the rest moments, initial,
+    tl_state   state;            // not 0 = a state: kind names its update, backward is that (0 where there is
+                                      // none), output_bytes those of the weight; of the rest moments, initial,
                                       // weight_rows, piece_rows, bwork_bytes, bwd_cost
     const uint64_t *moments;          // [moment_count] bytes of each
     int32_t         moment_count;
@@ -1063,7 +1066,11 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "write to the run that load is given") \
     X(TL_FINDING_LOAD_CHANGES, "changes %o", "leave to load the inputs and the place in the data alone") \
     X(TL_FINDING_NO_CLOCK, "has no clock, so every op counts as much as any other", \
-      "give now_ns to the backend, or costs")
+      "give now_ns to the backend, or costs") \
+    X(TL_FINDING_CLIP_READS_GRADIENT, "clips, and reads %o, which is of no loss", \
+      "go by the gradients of the weights alone") \
+    X(TL_FINDING_STATISTICS_LATER, "makes its outputs from %o, which a node below it changes", \
+      "mark the op once: run again it would find what that has left")
 
 typedef enum tl_finding_kind { TL_FINDINGS(TLI_ENUM) TL_FINDING_COUNT } tl_finding_kind;
 
@@ -1127,7 +1134,8 @@ typedef struct tl_rehearsal {
 // saved bytes of 0 bytes may have an address, and so may what needs does not name. needs that name too much are
 // looked for where the gradients of the node's weights are registered, or the graph has states with updates.
 // Running statistics that are states are changed by one forward of each reader in a pass, as in training; the
-// kernels find them at an address that stays what it is, so whoever writes those of another node is named.
+// kernels find them at an address that stays what it is, so whoever writes those of another node is named, and
+// so is who makes outputs from them and may run again behind a node below that changes them.
 //
 //   desc        0 = all defaults
 //   rehearsal   overwritten; release with tl_free_rehearsal. It is filled while kernels are called

@@ -222,6 +222,15 @@ static inline tl_result random_add_states(tl_env *env, tl_random *random, const 
     return result;
 }
 
+// Add states that nobody reads behind all nodes of a graph: one to three of any kind, trained ones with gradients of zeroes.
+static inline tl_result random_add_unread(tl_env *env, tl_random *random, tl_graph *graph) {
+    tl_result result = TL_OK;
+    int32_t count = random_count(random, 1, 3);
+    tl_tensor weight;
+    for (; count > 0 && !result; count--) result = random_state(env, random, graph, &weight);
+    return result;
+}
+
 // Let states with rows be trained in pieces; how many are.
 static inline int32_t random_train_in_pieces(tl_env *env, tl_random *random, tl_graph *graph) {
     tl_graph whole = *graph;

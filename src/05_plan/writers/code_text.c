@@ -658,10 +658,11 @@ static void tli_send_loss_filler(tli_stream *s, const tli_code *c) {
                          " ((const unsigned char *)&value)[i % sizeof value];\n}\n");
 }
 
-// Whether a row is an update that the last of several micro-batches runs.
+// Whether a row is an update, or clips, which the last of several micro-batches runs.
 static int tli_is_last_only(const tli_code *c, const tli_code_row *row) {
+    const tl_graph *graph = c->table.graph;
     return c->table.plan->repeat_count > 1 && row->kind == TLI_ROW_BACKWARD &&
-           c->table.graph->nodes[row->node].state;
+           (graph->nodes[row->node].state || tli_clips(graph, row->node));
 }
 
 // Send what clears the gradients that states hold, before the first micro-batch.

@@ -34,6 +34,7 @@ typedef struct tli_order {
     const tl_order_desc *desc;
     const tl_graph *graph;
     uint64_t        alignment, pinned;  // pinned: graph inputs
+    int32_t         late_count;         // nodes without a backward that an update waits for
     tli_order_call *calls;   int32_t call_count;
     tli_order_item *items;   int32_t item_count;
     int32_t        *reads,  read_count;
@@ -93,6 +94,36 @@ static int32_t tli_order_find_over(const tli_order *o, const tl_node *node, int 
     return reads == 1 && o->graph->outputs[tensor].bytes && !o->results[tensor] ? o->item_of[tensor] : -1;
 }
 
+// Add the items of no bytes that a forward makes. Of a node without a backward that stands in the place of
+// saved bytes, which it does not have; of statistics in that of the item that their next reader reads.
+static void tli_order_add_waits(tli_order *o, int32_t call) {
+    const tl_graph *graph = o->graph;
+    int32_t id = o->calls[call].node, i;
+    const tl_node *node = &graph->nodes[id];
+    for (i = node->first_input; i < node->first_input + node->input_count && !o->desc->inference; i++) {
+        int32_t tensor = graph->inputs[i].tensor, *last = &o->item_of[tensor];
+        const tl_node *maker = &graph->nodes[graph->outputs[tensor].node];
+        if (maker->state == TL_STATE_STATISTIC && (*last < 0 || o->items[*last].maker != call))
+            *last = tli_order_add_item(o, call, 0, -1, 0);
+        if (!tli_has_update(maker) || node->has_grad || o->saved_of[id] >= 0) continue;
+        o->saved_of[id] = tli_order_add_item(o, call, 0, -1, 0);
+        o->late_count++;
+    }
+}
+
+// An update reads what those make that read its weight and have no backward.
+static void tli_order_wait_for_readers(tli_order *o, int32_t call) {
+    const tl_graph *graph = o->graph;
+    int32_t state = o->calls[call].node, id, i;
+    if (!o->late_count || !tli_has_update(&graph->nodes[state])) return;
+    for (id = state + 1; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        for (i = node->first_input; i < node->first_input + node->input_count && !node->has_grad; i++)
+            if (graph->inputs[i].tensor == graph->nodes[state].first_output)
+                tli_order_add_read(o, call, o->saved_of[id]);
+    }
+}
+
 static void tli_order_add_forward(tli_order *o, int32_t id) {
     const tl_graph *graph = o->graph;
     const tl_node *node = &graph->nodes[id];
@@ -104,6 +135,7 @@ static void tli_order_add_forward(tli_order *o, int32_t id) {
         o->saved_of[id] = tli_order_add_item(o, call, node->saved_bytes, -1, 0);
     for (i = node->first_input; i < node->first_input + node->input_count; i++)
         tli_order_add_read(o, call, o->item_of[graph->inputs[i].tensor]);
+    tli_order_add_waits(o, call);
     o->calls[call].end_read = o->read_count;
     o->calls[call].over = tli_order_find_over(o, node, !o->desc->inference);
     o->call_of[id] = call;
@@ -129,6 +161,7 @@ static void tli_order_add_backward(tli_order *o, int32_t id) {
         o->gradient_of[tensor] = tli_order_add_item(o, call, graph->outputs[tensor].bytes, -1, 0);
     }
     tli_order_add_read(o, call, o->saved_of[id]);
+    tli_order_wait_for_readers(o, call);
     o->calls[call].end_read = o->read_count;
     o->calls[call].before[1] = forward;
     if (forward >= 0) o->calls[forward].after[1] = call;  // a state has none
@@ -189,10 +222,19 @@ static void tli_order_list_calls(tli_order *o) {
 
 #define TLI_ORDER_NEW(o, count, type) ((type *)tli_alloc_array((o)->env, (uint64_t)(count), sizeof(type)))
 
+static int64_t tli_count_statistic_reads(const tl_graph *graph) {
+    int64_t count = 0;
+    int32_t i;
+    for (i = 0; i < graph->input_count; i++)
+        count += graph->nodes[graph->outputs[graph->inputs[i].tensor].node].state == TL_STATE_STATISTIC;
+    return count;
+}
+
 // Get what calls and items need. 0 = no memory.
 static int tli_order_alloc(tli_order *o) {
     int64_t nodes = o->graph->node_count, tensors = o->graph->tensor_count, inputs = o->graph->input_count;
-    int64_t reads = 2 * inputs + 2 * tensors + nodes, items = 2 * tensors + nodes;
+    int64_t reads = 2 * inputs + 2 * tensors + nodes;
+    int64_t items = 2 * tensors + nodes + tli_count_statistic_reads(o->graph);
     o->calls = TLI_ORDER_NEW(o, 2 * nodes, tli_order_call);
     o->items = TLI_ORDER_NEW(o, items, tli_order_item);
     o->reads = TLI_ORDER_NEW(o, reads, int32_t);

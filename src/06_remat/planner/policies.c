@@ -364,8 +364,9 @@ typedef struct tli_stages {
 } tli_stages;
 
 // The last node of a stage. Stage 0 is the graph inputs, stage k the nodes after cut node k-1 up to and
-// including cut node k, counted from 1.
+// including cut node k, counted from 1; the last one ends with the graph, behind states that nobody reads.
 static int32_t tli_find_stage_end(const tli_stages *s, int32_t stage) {
+    if (stage && stage == s->policy->cut_count) return s->policy->graph->node_count - 1;
     return stage ? s->policy->cuts[stage - 1] : -1;
 }
 

@@ -99,6 +99,8 @@ static tl_result tli_add_state_op(const tli_op_list *list, tli_graph_rules *rule
     const char *foreign = tli_find_foreign_field(op);
     tl_state_desc state;
     if (foreign) return tli_fail_state_op(list, i, foreign);
+    if (op->backward && (op->state == TL_STATE_FROZEN || op->state == TL_STATE_STATISTIC))
+        return tli_fail_op(list, i, TLI_RULE(OP_OF_A_STATE_HAS_NO_UPDATE));
     tli_zero(&state, sizeof state);
     state.name = op->name;
     state.op = op->kind;

@@ -44,6 +44,8 @@ typedef struct tli_rehearsing {
     uint8_t      *is_still;      // [pieces of all variables] 1 = of no node, and the plain call leaves it alone
     char         *inputs;        // of the graph, as load left them; all passes begin with them
     char         *statistics;    // two images of all: as kernels find them in probes; as the pass has them
+    int32_t      *readers;       // [tensor_count] of statistics: 1 + the first node that may run again and
+                                 // makes its outputs from them; 0 = none
     int32_t       is_loaded;     // 1 = inputs and the third image of the state are there
     uint8_t      *is_written;    // [2 * tensor_count] 1 = load wrote it: in the run that load was given, then
                                  // in the one that is rehearsed
@@ -986,6 +988,54 @@ static tl_result tli_probe_again(tli_probe *p) {
     return tli_name_read(p);
 }
 
+// Whether outputs, or saved bytes, follow from statistics.
+static tl_result tli_try_outputs(tli_probe *p, int32_t shadow, int *follow) {
+    static const tli_fill fills[] = { TLI_FILL_ZEROES, TLI_FILL_HALVES };
+    int32_t i;
+    *follow = 0;
+    for (i = 0; i < 2 && !*follow; i++) {
+        tli_change change = tli_change_of(shadow, fills[i]);
+        tl_result result = tli_run_probe(p, &change, 0);
+        if (result) return result;
+        *follow = tli_makes_others(p);
+    }
+    return TL_OK;
+}
+
+// A node below changes statistics from which one above makes its outputs: where that runs again, these are
+// others.
+static void tli_name_reader(tli_probe *p, int32_t tensor) {
+    const tl_graph *graph = p->run->graph;
+    const tl_node *reader;
+    tl_finding finding;
+    tli_zero(&finding, sizeof finding);
+    finding.kind = TL_FINDING_STATISTICS_LATER;
+    finding.node = p->r->readers[tensor] - 1;
+    finding.operand = TL_OPERAND_INPUT;
+    reader = &graph->nodes[finding.node];
+    while (graph->inputs[reader->first_input + finding.index].tensor != tensor) finding.index++;
+    tli_add_finding(p->r, &finding);
+}
+
+// Of statistics that several nodes read, a change is seen by all that run again.
+static tl_result tli_probe_shared_statistics(tli_probe *p) {
+    int32_t i;
+    for (i = 0; i < p->node->input_count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int32_t tensor = p->run->graph->inputs[p->node->first_input + i].tensor;
+        int follow;
+        tl_result result;
+        if (!tli_changes_operand(p, s)) continue;
+        if (p->r->readers[tensor] && !tli_same_bytes(p->after + s->at, p->before + s->at, s->bytes))
+            tli_name_reader(p, tensor);
+        if (p->r->readers[tensor] || p->node->once) continue;
+        result = tli_try_outputs(p, i, &follow);
+        if (result) return result;
+        if (follow) p->r->readers[tensor] = p->step->call.node + 1;
+    }
+    return TL_OK;
+}
+
 // plain: 1 = from here on the call is FORWARD, without saved bytes and with the scratch of a FORWARD; 0 = from
 // here on it is again as the pass gave it.
 static void tli_enter_plain(tli_probe *p, int plain) {
@@ -1073,6 +1123,7 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES };
     const tl_graph *graph = p->run->graph;
     int32_t i;
+    if (tli_clips(graph, p->step->call.node)) return TL_OK;     // they say whose gradients are clipped
     for (i = 0; i < p->node->input_count && tli_makes_enough(p); i++) {
         const tl_node_input *input = &graph->inputs[p->node->first_input + i];
         int is_given = tli_is_given(p, &p->shadows[i]), shows;
@@ -1090,7 +1141,73 @@ static tl_result tli_probe_unread_inputs(tli_probe *p) {
 static tl_result tli_probe_forward(tli_probe *p, int untouched) {
     tl_result result = p->node->once ? TL_OK : tli_probe_again(p);
     if (!result) result = tli_probe_unread_inputs(p);
+    if (!result) result = tli_probe_shared_statistics(p);
     return result ? result : tli_probe_forms(p, untouched);
+}
+
+// -- rehearsal: calls for rows --
+
+// The rows that the weight of an input has; 0 = none, or it is no weight.
+static uint64_t tli_find_weight_rows(const tli_probe *p, int32_t input) {
+    const tl_graph *graph = p->run->graph;
+    int32_t tensor = graph->inputs[p->node->first_input + input].tensor;
+    return (uint64_t)graph->nodes[graph->outputs[tensor].node].weight_rows;
+}
+
+static uint64_t tli_find_read_bytes(const tli_probe *p, int32_t input) {
+    return p->run->graph->outputs[p->run->graph->inputs[p->node->first_input + input].tensor].bytes;
+}
+
+// Call a backward, with a change, for some rows of the gradient of an input. Of fewer than all its weights
+// have no bytes, and where they were are numbers that any use spreads.
+static tl_result tli_call_for_rows(tli_probe *p, const tli_change *change, int32_t input, uint64_t first,
+                                   uint64_t count, char *to) {
+    int32_t i;
+    tli_apply_change(p, change);
+    tli_describe_probe(p, change);
+    p->call.first = first;
+    p->call.count = count;
+    p->call.total = tli_find_weight_rows(p, input);
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *shadow = &p->shadows[i];
+        tl_operand *operand = &p->operands[i];
+        if (shadow->missing) continue;
+        if (shadow->kind == TL_OPERAND_INPUT && count < p->call.total &&
+            tli_find_weight_rows(p, shadow->index)) {
+            tli_fill_shadow(p, shadow, TLI_FILL_SIGNALLING);
+            operand->range.bytes = 0;
+        }
+        if (shadow->kind != TL_OPERAND_INPUT_GRADIENT) continue;
+        operand->host = shadow->index == input ? to : NULL;
+        operand->range.bytes = 0;
+        if (operand->host) operand->range.bytes = count * (tli_find_read_bytes(p, input) / p->call.total);
+    }
+    return tli_call_probed(p);
+}
+
+// Whether a change of an operand shows in what calls for rows of states in pieces make.
+static tl_result tli_try_rows(tli_probe *p, int32_t shadow, const tli_fill *fills, int32_t count, int *shows) {
+    int32_t input, k;
+    tl_result result = TL_OK;
+    for (input = 0; input < p->node->input_count && *shows < 1 && !result; input++) {
+        uint64_t bytes = tli_find_read_bytes(p, input), total = tli_find_weight_rows(p, input);
+        char *plain;
+        if (!tli_find_pieces(p->run->graph, p->node, input)) continue;
+        plain = (char *)tli_alloc_array(p->r->env, 2, (size_t)(bytes + TLI_PROBE_ROOM));
+        if (!plain)
+            return tli_fail(p->r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN),
+                            TLI_RULE(REHEARSAL_NO_MEMORY));
+        result = tli_call_for_rows(p, &tli_no_change, input, 0, total, plain);
+        for (k = 0; k < count && *shows < 1 && !result; k++) {
+            tli_change change = tli_change_of(shadow, fills[k]);
+            char *changed = plain + bytes + TLI_PROBE_ROOM;
+            tli_zero(changed, (size_t)bytes);
+            result = tli_call_for_rows(p, &change, input, 0, total, changed);
+            *shows = !tli_same_bytes(plain, changed, bytes);
+        }
+        tli_release(p->r->env, plain);
+    }
+    return result;
 }
 
 // -- rehearsal: backwards --
@@ -1100,12 +1217,14 @@ static tl_result tli_probe_forward(tli_probe *p, int untouched) {
 static tl_result tli_probe_hidden(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE, TLI_FILL_HALVES };
     tli_change change = tli_no_change;
-    int32_t i, hidden = 0, found = 0;
+    int32_t i, count, hidden = 0, found = 0;
     tl_result result = TL_OK;
     for (i = 0; i < p->count && !result; i++) {
         int shows;
         if (p->shadows[i].access != TLI_SHADOW_HIDDEN) continue;
-        result = tli_try_fills(p, i, fills, tli_is_given(p, &p->shadows[i]) ? 3 : 4, &shows);
+        count = tli_is_given(p, &p->shadows[i]) ? 3 : 4;
+        result = tli_try_fills(p, i, fills, count, &shows);
+        if (!result && shows < 1) result = tli_try_rows(p, i, fills, count, &shows);
         if (!result && shows == 1) tli_note_finding(p, TL_FINDING_NEEDS_MISSING, &p->shadows[i], 0);
         found |= !result && shows == 1;
         hidden++;
@@ -1170,11 +1289,12 @@ static int tli_adds_nothing(const tli_probe *p) {
     return !tli_changes_state(p);
 }
 
-// What `needs` names is read, and so are saved bytes and the gradients of the outputs.
+// What `needs` names is read, and so are saved bytes and the gradients of the outputs; but not that of a node
+// that clips, which is of no loss.
 static tl_result tli_probe_declared(tli_probe *p) {
     static const tli_fill fills[] = { TLI_FILL_ROTATED, TLI_FILL_ZEROES, TLI_FILL_ONE };
     static const tli_fill gradients[] = { TLI_FILL_ROTATED, TLI_FILL_HALVES };
-    int32_t i;
+    int32_t i, count, clips = tli_clips(p->run->graph, p->step->call.node);
     if (!tli_knows_effects(p) || !tli_makes_enough(p) || tli_gradient_is_zero(p) || tli_adds_nothing(p))
         return TL_OK;
     for (i = 0; i < p->count; i++) {
@@ -1182,10 +1302,12 @@ static tl_result tli_probe_declared(tli_probe *p) {
         int is_gradient = s->kind == TL_OPERAND_OUTPUT_GRADIENT, shows;
         tl_result result;
         if (s->access != TLI_SHADOW_READ) continue;
-        result = tli_try_fills(p, i, is_gradient ? gradients : fills,
-                               tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2, &shows);
+        count = tli_is_given(p, s) ? 1 : s->kind == TL_OPERAND_SAVED ? 3 : 2;
+        result = tli_try_fills(p, i, is_gradient ? gradients : fills, count, &shows);
+        if (!result && !shows) result = tli_try_rows(p, i, is_gradient ? gradients : fills, count, &shows);
         if (result) return result;
-        if (shows) continue;
+        if (shows == 1 && clips) tli_note_finding(p, TL_FINDING_CLIP_READS_GRADIENT, s, 0);
+        if (shows || clips) continue;
         tli_note_finding(p, is_gradient ? TL_FINDING_GRADIENT_IGNORED
                          : s->kind == TL_OPERAND_SAVED ? TL_FINDING_SAVED_UNUSED
                          : TL_FINDING_NEEDS_UNUSED, s, 0);
@@ -1350,43 +1472,6 @@ static const tli_shadow *tli_find_gradient_shadow(const tli_probe *p, int32_t in
     return &p->shadows[i];
 }
 
-// The rows that the weight of an input has; 0 = none, or it is no weight.
-static uint64_t tli_find_weight_rows(const tli_probe *p, int32_t input) {
-    const tl_graph *graph = p->run->graph;
-    int32_t tensor = graph->inputs[p->node->first_input + input].tensor;
-    return (uint64_t)graph->nodes[graph->outputs[tensor].node].weight_rows;
-}
-
-static uint64_t tli_find_read_bytes(const tli_probe *p, int32_t input) {
-    return p->run->graph->outputs[p->run->graph->inputs[p->node->first_input + input].tensor].bytes;
-}
-
-// Call a backward for some rows of the gradient of an input. Of fewer than all its weights have no bytes, and
-// where they were are numbers that any use spreads.
-static tl_result tli_call_for_rows(tli_probe *p, int32_t input, uint64_t first, uint64_t count, char *to) {
-    int32_t i;
-    tli_apply_change(p, &tli_no_change);
-    tli_describe_probe(p, &tli_no_change);
-    p->call.first = first;
-    p->call.count = count;
-    p->call.total = tli_find_weight_rows(p, input);
-    for (i = 0; i < p->count; i++) {
-        const tli_shadow *shadow = &p->shadows[i];
-        tl_operand *operand = &p->operands[i];
-        if (shadow->missing) continue;
-        if (shadow->kind == TL_OPERAND_INPUT && count < p->call.total &&
-            tli_find_weight_rows(p, shadow->index)) {
-            tli_fill_shadow(p, shadow, TLI_FILL_SIGNALLING);
-            operand->range.bytes = 0;
-        }
-        if (shadow->kind != TL_OPERAND_INPUT_GRADIENT) continue;
-        operand->host = shadow->index == input ? to : NULL;
-        operand->range.bytes = 0;
-        if (operand->host) operand->range.bytes = count * (tli_find_read_bytes(p, input) / p->call.total);
-    }
-    return tli_call_probed(p);
-}
-
 // The rows of a gradient are the same whether they are made together or piece by piece.
 static tl_result tli_probe_weight_rows(tli_probe *p, int32_t input) {
     uint64_t bytes = tli_find_read_bytes(p, input), total = tli_find_weight_rows(p, input), first;
@@ -1396,11 +1481,11 @@ static tl_result tli_probe_weight_rows(tli_probe *p, int32_t input) {
     if (!whole)
         return tli_fail(p->r->env, TL_ERROR_NO_MEMORY, TLI_IN(REHEARSE_RUN), TLI_RULE(REHEARSAL_NO_MEMORY));
     part = whole + bytes + TLI_PROBE_ROOM;
-    result = tli_call_for_rows(p, input, 0, total, whole);
+    result = tli_call_for_rows(p, &tli_no_change, input, 0, total, whole);
     for (first = 0; first < total && !result; first += count) {
         if (count > total - first) count = total - first;
         tli_zero(part, (size_t)(bytes + TLI_PROBE_ROOM));
-        result = tli_call_for_rows(p, input, first, count, part);
+        result = tli_call_for_rows(p, &tli_no_change, input, first, count, part);
         if (result || (tli_same_bytes(part, whole + first * row, count * row) &&
                        tli_holds_word(part + count * row, (bytes - count * row) / 4 * 4, 0))) continue;
         tli_note_finding(p, TL_FINDING_ROWS_IGNORED, tli_find_gradient_shadow(p, input), 0);

@@ -338,6 +338,7 @@ static tl_result tli_probe_pass(tli_rehearsing *r, tl_run *sub) {
     while (!result && !done) {
         result = tl_next_step(sub, &step, &done);
         if (result || done || !step.is_compute) continue;
+        if (step.piece && r->out->error_count) return TL_OK;    // it may touch what is not there
         if (!tli_can_probe(sub, &step)) {
             r->out->unprobed_count += step.call.kind != TL_STEP_BACKWARD;
             r->out->call_count++;
@@ -744,8 +745,9 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->inputs = (char *)tli_alloc_array(r->env, tli_count_input_bytes(graph) + 1, 1);
     r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
     r->statistics = (char *)tli_alloc_array(r->env, tli_statistics_before(graph, graph->tensor_count) + 1, 2);
+    r->readers = (int32_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->readers);
     if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still &&
-        r->statistics) {
+        r->statistics && r->readers) {
         (void)tli_move_variables(&r->asked->desc, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -801,6 +803,7 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     if (r.state) (void)tli_move_variables(&run->desc, r.state, TLI_VARIABLES_PUT);
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
+    tli_release(r.env, r.readers);
     tli_release(r.env, r.ends);
     tli_release(r.env, r.inputs);
     tli_release(r.env, r.is_written);

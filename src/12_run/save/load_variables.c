@@ -167,12 +167,28 @@ static void tli_apply_gathering(const tli_gathering *g) {
 #endif
 }
 
+// Refuse a run whose graph owns what a training changes: variables of a later training step than its states
+// would go on from both.
+static tl_result tli_check_no_states(tl_run *run) {
+    const tl_graph *graph = tli_caller_graph(run);
+    int32_t id = 0;
+    tli_sentence s;
+    while (id < graph->node_count && !tli_learns(&graph->nodes[id]) &&
+           graph->nodes[id].state != TL_STATE_STATISTIC) id++;
+    if (id == graph->node_count) return TL_OK;
+    s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(LOAD_VARIABLES),
+                        TLI_RULE(STATES_ARE_NO_VARIABLES), (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 TLI_IMPL tl_result tl_load_variables(tl_run *run, const tl_saved *saves, int32_t save_count) {
     tli_gathering g;
     tl_result result;
     int32_t i;
     TL_ASSERT(run && (saves || !save_count));
     result = tli_check_idle(run, TLI_IN(LOAD_VARIABLES));
+    if (!result) result = tli_check_no_states(run);
     if (result) return result;
     if (save_count <= 0)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(LOAD_VARIABLES),

@@ -750,6 +750,16 @@ static void tli_save_pass(tli_saving *s) {
 
 // -- saving a run: both ways --
 
+// Whether passes update states (tl_skip_updates), beside a bit: 2 = they do, 4 = they do not. Saves of earlier
+// builds have neither, and leave it at what this run was told.
+static uint64_t tli_save_skips(tli_saving *s, uint64_t bit) {
+    tli_updates *u = &s->run->updates;
+    uint64_t most = u->held_count == u->state_count ? 5 : 3;    // no others skip
+    uint64_t read = tli_save_limited(s, bit + (u->skips ? 4 : 2), 4, most);
+    if (s->applies && !s->result && read > 1) u->skips = read > 3;
+    return read & 1;
+}
+
 // How many states were updated in the pass, whether sums of gradients wait for an update, and what is known of
 // an overflow.
 static void tli_save_updates(tli_saving *s) {
@@ -759,7 +769,7 @@ static void tli_save_updates(tli_saving *s) {
     if (!run->updates.state_count) return;
     count = tli_save_limited(s, s->in_pass ? (uint64_t)run->updates.count : 0, 4,
                              (uint64_t)run->updates.state_count);
-    is_summing = tli_save_limited(s, run->updates.is_summing, 4, 1);
+    is_summing = tli_save_skips(s, run->updates.is_summing);
     if (run->desc.loss_scaler) overflow = tli_save_limited(s, overflow, 4, 2);
     if (!s->applies || s->result) return;
     run->updates.count = (int32_t)count;

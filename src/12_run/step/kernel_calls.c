@@ -221,7 +221,7 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         tl_result known = tli_look_for_overflow(run);
         if (known) return known;
     }
-    if (tli_is_update(run, &run->at.last) && tli_skips_updates(run)) {  // its place is taken, no kernel runs
+    if (tli_is_passed_over(run, &run->at.last)) {
         run->at.computing = TLI_COMPUTING_DONE;
         run->at.call.count = run->at.call.total;
         return TL_OK;

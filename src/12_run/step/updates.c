@@ -8,6 +8,8 @@
 //     pass 1   clear the sums   F .. B ..   (updates skipped)
 //     pass 2                    F .. B ..   update, update, ..
 //
+// A node that clips all gradients waits for that pass, too: before it they are not complete.
+//
 // A pass that is given up in or behind an update leaves states of two training steps, so no pass starts before
 // the caller has written or loaded all of them; of a run from tables, none.
 //
@@ -26,6 +28,9 @@ static int tli_is_last_pass(const tl_run *run) {
 }
 
 #ifndef TL_ONLY_TABLES
+// Whether passes behind this one add to the same gradients.
+static int tli_only_adds(const tl_run *run) { return run->updates.skips || !tli_is_last_pass(run); }
+
 static int tli_skips_updates(const tl_run *run) {
     return run->updates.skips || run->updates.overflows || !tli_is_last_pass(run);
 }
@@ -211,6 +216,39 @@ static void tli_ask_for_states(tl_run *run) {
     for (i = 0; i < run->graph->tensor_count; i++) run->tensors[i].is_written = 0;
 }
 
+// Whether two nodes read a tensor in common.
+static int tli_share_input(const tl_graph *graph, const tl_node *a, const tl_node *b) {
+    int32_t i, k;
+    for (i = a->first_input; i < a->first_input + a->input_count; i++)
+        for (k = b->first_input; k < b->first_input + b->input_count; k++)
+            if (graph->inputs[i].tensor == graph->inputs[k].tensor) return 1;
+    return 0;
+}
+
+// The first node that adds to a gradient after a node that clips it, because it stands above that; -1 = none.
+static int32_t tli_find_late_reader(const tl_graph *graph, int32_t clip) {
+    int32_t id = 0;
+    while (id < clip && (!graph->nodes[id].has_grad || tli_clips(graph, id) ||
+                         !tli_share_input(graph, &graph->nodes[id], &graph->nodes[clip]))) id++;
+    return id < clip ? id : -1;
+}
+
+static tl_result tli_check_clips(tl_run *run) {
+    const tl_graph *graph = run->graph;
+    int32_t id, late;
+    for (id = 0; id < graph->node_count && !run->inference; id++) {
+        tli_sentence s;
+        late = tli_clips(graph, id) ? tli_find_late_reader(graph, id) : -1;
+        if (late < 0) continue;
+        s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
+                            TLI_RULE(RUN_CLIPS_STAND_ABOVE_READERS), (uint64_t)id, (uint64_t)late);
+        tli_put_text(&s, tl_name_node(graph, id));
+        tli_put_text(&s, tl_name_node(graph, late));
+        return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+    }
+    return TL_OK;
+}
+
 static tl_result tli_check_states(tl_run *run) {
     int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
@@ -226,14 +264,21 @@ static tl_result tli_check_states(tl_run *run) {
         run->updates.state_count += tli_learns(node);
         run->updates.held_count += tli_is_held(node);
     }
-    return TL_OK;
+    return tli_check_clips(run);
 }
 #else
 static tl_result tli_look_for_overflow(tl_run *run) { (void)run; return TL_OK; }
+static int tli_only_adds(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_skips_updates(const tl_run *run) { return !tli_is_last_pass(run); }
 static int tli_are_states_written(const tl_run *run) { return !run; }
 static void tli_ask_for_states(tl_run *run) { run->updates.is_torn = 1; }
 #endif
+
+// Whether a step takes its place in the pass, and no kernel runs.
+static int tli_is_passed_over(const tl_run *run, const tl_step *step) {
+    if (tli_is_update(run, step)) return tli_skips_updates(run);
+    return step->kind == TL_STEP_BACKWARD && tli_only_adds(run) && tli_clips(run->graph, step->node);
+}
 
 // Refuse a pass on states of two training steps.
 static tl_result tli_check_torn(tl_run *run) {
@@ -280,10 +325,13 @@ TLI_IMPL tl_result tl_skip_updates(tl_run *run, int32_t on) {
     TL_ASSERT(run);
     if (run->active)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(RUN_PASS_IS_UNDER_WAY));
+    if (on & ~1)
+        return tli_fail_values(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES), TLI_RULE(SKIP_IS_0_OR_1),
+                               (uint64_t)(int64_t)on, 0);
     if (on && run->updates.held_count < run->updates.state_count)
         return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(SKIP_UPDATES),
                         TLI_RULE(SKIP_NEEDS_HELD_GRADIENTS));
-    run->updates.skips = on != 0;
+    run->updates.skips = (uint8_t)on;
     return TL_OK;
 }
 #endif
