@@ -1133,8 +1133,9 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // tensor as if it were f32, and compression, refuses one that is declared to have another format: the other
 // precisions of [7], [9] and [12], and codecs of [6].
 //
-// No planner goes by rows, streams or constants today: plans are those of the same graph without them, which
-// has a stream resident like any other input. They are kept where graphs are made from graphs:
+// Regions of rows (tl_plan_rows) go by them. A call for some rows gets as much of fwork_bytes as these are of
+// all rows, rounded up. All other planners plan as without, with a stream resident like any other input, and
+// none goes by constants. Rows, streams and constants are kept where graphs are made from graphs:
 //
 //     tl_plan_fusion       a fused node has rows where all members have the same and each reads the one before
 //                          by 1:1; its row_unit is the least common multiple; it is ordered if all are
@@ -1579,20 +1580,22 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 //     image --> [ region: 3 rows, 1 row ] --> y                            one, and rings in scratch
 //
 // A region is a run of nodes in the order of the graph. The next call is always one of the last node, unless
-// rows that it reads are missing: then that of the node which makes these, and so on up (depth first). Outputs of
-// the region are whole tensors, those that it reads from outside, too, except for a stream (tl_node_desc.stream):
-// its rows are loaded into a ring by the kernel of its op.
+// rows that it reads are missing: then that of the node which makes these, and so on up (depth first).
+// Outputs of the region are whole tensors, those that it reads from outside, too, except for a stream
+// (tl_node_desc.stream): its rows are loaded into a ring by the kernel of its op.
 //
-// Which nodes form regions is chosen by an exact division of the order into runs: of all divisions those with the
-// least peak, and of these, or of those within budget_bytes, one with the fewest calls. The peak is that of live
-// bytes when nodes are called in order, each tensor lives to its last reader, and inputs are resident. A node may be in
-// a region if it has one output and rows along the axis of what it reads by 1:1, windows or up; so may one that takes
-// blocks, by rows of elements along axis 0. States, graph inputs that are no streams, dynamic nodes, those that run once,
-// and those marked apart are in none. A result may be the last node of a region with no other output.
+// Which nodes form regions is chosen by an exact division of the order into runs: of all divisions those with
+// the least peak, and of these, or of those within budget_bytes, one with the fewest calls. The peak is that
+// of live bytes when nodes are called in order, each tensor lives to its last reader, and inputs are
+// resident. A node may be in a region if it has one output and rows along the axis of what it reads by 1:1,
+// windows or up; so may one that takes blocks, by rows of elements along axis 0. States, graph inputs that
+// are no streams, dynamic nodes, those that run once, and those marked apart are in none. A result may be the
+// last node of a region with no other output.
 //
-// In place: a node whose inplace names an input that it reads 1:1, from a node which it alone reads, uses that
-// node's ring. If it reads windows, and one row of it is read at once, its row stands in the place of the first row of the
-// windows: such a kernel, called for one row, must not read a value behind the one that it overwrites.
+// In place: a node whose inplace names an input that it reads 1:1, from a node which it alone reads, uses
+// that node's ring. If it reads windows, and one row of it is read at once, its row stands in the place of
+// the first row of the windows: such a kernel, called for one row, must not read a value behind the one that
+// it overwrites.
 
 typedef struct tl_rows_desc {
     const tl_graph *graph;           // not NULL
@@ -1601,9 +1604,9 @@ typedef struct tl_rows_desc {
     uint64_t        call_cost;       // of a call beyond its work: added to the costs of regions
     const char     *op;              // of regions; 0 = "rows"
     const uint8_t  *apart;           // [node_count] 1 = is in no region; 0 = none is so marked
-    const uint8_t  *in_slots;        // [node_count] 1 = called for one row its kernel may write over the first row
-                                     // under the windows of its first input that it reads by windows; 0 = only
-                                     // those whose inplace says so
+    const uint8_t  *in_slots;        // [node_count] 1 = called for one row, its kernel may write over the first
+                                     // row under the windows of its first input with windows; 0 = only those
+                                     // whose inplace says so
 } tl_rows_desc;
 
 // A member of a region.
@@ -1615,8 +1618,8 @@ typedef struct tl_row_member {
                              // stood; 0 = row r stands where that of the input did
     uint64_t rows;           // of output 0
     uint64_t block_rows;     // of a call, at most
-    uint64_t row_bytes;
-    uint64_t ring_rows;      // of its ring, or of that which it shares; 0 = it is whole, an output of the region
+    uint64_t row_bytes;      // of one of its rows
+    uint64_t ring_rows;      // of its ring, or of that which it shares; 0 = it is whole, an output
     uint64_t ring_offset;    // of its ring in the scratch of the region
 } tl_row_member;
 
@@ -1632,7 +1635,8 @@ typedef struct tl_rows_plan {
     const int32_t       *first_members;  // [graph.node_count + 1] index into members; regions alone have any
     const tl_row_member *members;        // in the order of the old graph, a stream before its reader
     const tl_row_link   *links;
-    int32_t              member_count, region_count;
+    int32_t              member_count;   // of all regions
+    int32_t              region_count;   // nodes of graph that are regions
     uint64_t             whole_bytes;    // the peak without regions
     uint64_t             peak_bytes;     // with these
     uint64_t             call_count;     // of kernels, in regions and outside
@@ -1640,14 +1644,14 @@ typedef struct tl_rows_plan {
 } tl_rows_plan;
 
 // Find regions of rows for an inference, and the graph with these as nodes. A region has the name of its last
-// node, all tensors from outside as inputs, and in fwork_bytes its rings and behind these the scratch of a call:
-// that of a member is fwork_bytes times the share of its rows, rounded up. A graph that has no region worth its calls is
-// copied.
+// node, all tensors from outside as inputs, and in fwork_bytes its rings and behind these the scratch of a
+// call: that of a member is fwork_bytes times the share of its rows, rounded up. A graph that has no region
+// worth its calls is copied.
 //
 //   rows     overwritten; release with tl_free_rows_plan
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or along
-//          another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or
+//          along another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
 // Cost:    O(nodes x rows of up to 256 nodes in a row x log(rows)).
 TLDEF tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_plan *rows);
@@ -5458,8 +5462,8 @@ typedef struct tl_operand {
     void     *host;    // address while the step is mapped (see tl_next_step), else NULL; NULL for 0 bytes
     tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
                        // and for saved bytes and scratch, it is f32, whatever call->precision says
-    uint64_t  rows;    // in a region of rows (tl_run_desc.rows): it is a ring of so many, see tl_find_row; 0 = it is
-                       // whole, or holds the elements of the call alone
+    uint64_t  rows;    // in a region of rows (tl_run_desc.rows): it is a ring of so many, see tl_find_row;
+                       // 0 = it is whole, or holds the elements of the call alone
     uint64_t  shift;   // of a ring: row r of the tensor is row (r + shift) % rows of it
     uint64_t  row_bytes;   // of a ring: from one of its rows to the next
 } tl_operand;
@@ -5490,7 +5494,7 @@ typedef struct tl_kernel_call {
                                        // made or updated, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision), rounded down
-    int32_t           by_rows;         // 1 = first, count and total are of rows of output 0, in a region of rows
+    int32_t           by_rows;         // 1 = first, count and total are rows of output 0, in a region of rows
     tl_run           *run;             // that makes the call
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 #ifndef TL_ONLY_TABLES
@@ -5515,12 +5519,12 @@ typedef struct tl_kernel_call {
 // FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
 // blocks of scratch.
 //
-// The members of a region (tl_run_desc.rows) are called for the rows first .. first + count - 1 of the `total`
-// of their output 0, with by_rows 1, or, where they take blocks, for elements as above. An operand may be a ring
-// then, of which only the rows under those of the call hold what they should: tl_find_row says where each
-// lies. All others are whole. What a window covers outside of the tensor is padding: nothing of it is there. In place,
-// the output is the ring of that input, and its rows lie on the same rows, or on the first under the window.
-// A stream in a region is loaded by the kernel of op "input".
+// The members of a region (tl_run_desc.rows) are called for the rows first .. first + count - 1 of the
+// `total` of their output 0, with by_rows 1, or, where they take blocks, for elements as above. An operand
+// may be a ring then, of which only the rows under those of the call hold what they should: tl_find_row says
+// where each lies. All others are whole. What a window covers outside of the tensor is padding: nothing of it
+// is there. In place, the output is the ring of that input, and its rows lie on the same rows, or on the
+// first under the window. A stream in a region is loaded by the kernel of op "input".
 //
 // The backward of a node that reads states in pieces (TL_STATE_PIECES) is called first for all other gradients:
 // those of these states have 0 bytes. Then for rows first .. first + count - 1 of `total` of each: that
@@ -5756,9 +5760,10 @@ typedef struct tl_run_desc {
     // hook: members take turns.
     const struct tl_fusion_plan *fusion;  // of tl_plan_fusion; must outlive the run; 0 = none
 
-    // Regions of rows, of an inference: the run's graph is rows->graph, and a plan, checkpoints and steps are of that. Kernels and
-    // tensors stay those of `graph`: see tl_kernel_fn. The kernels of streams that are in a region load their
-    // rows. f32 alone; without fusion, compiled plans, formats, random and version hooks, transport and users of ops.
+    // Regions of rows, of an inference: the run's graph is rows->graph, and a plan, checkpoints, steps are of
+    // that. Kernels and tensors stay those of `graph`: see tl_kernel_fn. The kernel of op "input" loads rows
+    // of streams in regions. f32 alone; without fusion, compiled plans, formats, random and version hooks,
+    // transport, layers and operations.
     const struct tl_rows_plan *rows;  // of tl_plan_rows; must outlive the run; 0 = none
 
     // Compiled plans. A strategy that leaves more open than a plan, fusion, precision mixed, parts of a batch,
@@ -16009,8 +16014,7 @@ typedef struct tli_row_walk {
     const tl_row_member *members;   // of the region; those with ring_rows 0 are its outputs
     const tl_row_link   *links;
     uint64_t            *made;      // [last + 1] rows of each member that were made
-    int32_t              first;     // members of the region: first .. last; links to those before are from outside
-    int32_t              last;
+    int32_t              first, last;   // members of the region; links to those before are from outside
 } tli_row_walk;
 
 typedef struct tli_row_call {
@@ -16103,7 +16107,7 @@ typedef struct tli_regions {
     int32_t *owners;            // [links] the candidate that has it
     int32_t *next_readers;      // [links] the next link that reads the same candidate; -1 = none
     int32_t *first_readers;     // [nodes] the first link that reads a candidate
-    int32_t *lowest;            // [nodes] the first candidate that may be in a region with it; behind it: it is in none
+    int32_t *lowest;            // [nodes] the first candidate that may be in a region with it; behind it: none
     int32_t *sharers;           // [nodes] the candidate that shares the ring of this one; -1 = none
     int32_t *starts;            // [nodes] where the region begins that a candidate ends; -1 = none ends here
     int32_t *origins;           // [nodes + 1] of the best division: where the last region or node begins
@@ -16111,12 +16115,12 @@ typedef struct tli_regions {
     int32_t *tensors;           // [tensors] in the graph that is made; -1 = inside a region
     int32_t *over;              // [nodes] the input that a candidate may overwrite; -1 = none
     uint8_t *in_slots;          // [nodes] 1 = it shares by slots
-    uint8_t *in_elements;       // [nodes] 1 = calls of it or of a reader take elements: ranges do not wrap around
+    uint8_t *in_elements;       // [nodes] 1 = calls of it or of a reader take elements: no range wraps around
     uint64_t *crossing;         // [nodes + 1] live bytes before a candidate is called
-    uint64_t *wholes;           // [nodes] the peak when it is called as a whole; UINT64_MAX = a stream, which is not
+    uint64_t *wholes;           // [nodes] the peak when it is called as a whole; UINT64_MAX = a stream: never
     uint64_t *made, *calls;     // [nodes] of a walk: rows made so far; calls
     uint64_t *rings, *sizes;    // [nodes] of a walk: rows that a ring holds at most; its bytes
-    uint64_t *needs, *reaches;  // [nodes] of a walk: rows of a ring in which one has slots; and of those that share it
+    uint64_t *needs, *reaches;  // [nodes] of a walk: rows of a ring that a slot needs, and those who share it
     uint64_t *best, *fewest;    // [nodes + 1] the least peak, and the fewest calls, of all candidates before
     uint64_t *blocks;           // [nodes + 1] of the best division: rows of a call; 0 = a node as a whole
     tl_tensor *inputs;          // [inputs] of the node that is added
@@ -16132,9 +16136,11 @@ static int32_t tli_find_maker(const tl_graph *graph, const tl_node *node, int32_
 static tli_rule tli_check_row_edge(const tl_node_rows *to, const tl_relation *r, const tl_node_rows *from) {
     if (!from || r->kind == TL_RELATION_WHOLE) return TLI_NO_RULE;
     if (from->axis != to->axis) return TLI_RULE(RIN_INPUT_HAS_ROWS_ALONG_ANOTHER_AXIS);
-    if (r->kind == TL_RELATION_SAME && from->rows != to->rows) return TLI_RULE(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS);
-    return (uint64_t)tli_first_row_under(r, to->rows - 1) < from->rows ? TLI_NO_RULE
-                                                                       : TLI_RULE(RIN_LAST_ROW_READS_BEHIND_INPUT);
+    if (r->kind == TL_RELATION_SAME && from->rows != to->rows)
+        return TLI_RULE(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS);
+    return (uint64_t)tli_first_row_under(r, to->rows - 1) < from->rows
+               ? TLI_NO_RULE
+               : TLI_RULE(RIN_LAST_ROW_READS_BEHIND_INPUT);
 }
 
 static tl_result tli_check_row_edges(const tli_regions *g) {
@@ -16144,8 +16150,9 @@ static tl_result tli_check_row_edges(const tli_regions *g) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node_rows *to = tli_find_rows(graph, id);
         for (k = 0; to && k < graph->nodes[id].input_count; k++) {
-            tli_rule rule = tli_check_row_edge(to, &graph->attributes->relations[to->first_relation + k],
-                                               tli_find_rows(graph, tli_find_maker(graph, &graph->nodes[id], k)));
+            tli_rule rule =
+                tli_check_row_edge(to, &graph->attributes->relations[to->first_relation + k],
+                                   tli_find_rows(graph, tli_find_maker(graph, &graph->nodes[id], k)));
             if (rule)
                 return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
         }
@@ -16153,8 +16160,8 @@ static tl_result tli_check_row_edges(const tli_regions *g) {
     return TL_OK;
 }
 
-// The rows of elements of a node that takes blocks: those of the first input of as many bytes that has rows along
-// axis 0. 0 = it has none.
+// The rows of elements of a node that takes blocks: those of the first input of as many bytes that has rows
+// along axis 0. 0 = it has none.
 static uint64_t tli_find_element_rows(const tli_regions *g, const tl_node *node) {
     uint64_t bytes = g->graph->outputs[node->first_output].bytes;
     int32_t k;
@@ -16168,7 +16175,7 @@ static uint64_t tli_find_element_rows(const tli_regions *g, const tl_node *node)
     return 0;
 }
 
-// The rows by which a node may be called in a region; 0 = it may not. Elements are called for where each row begins
+// The rows by which a node may be called in a region; 0 = it may not. Calls take elements where each row begins
 // at a multiple of the alignment.
 static uint64_t tli_find_member_rows(const tli_regions *g, int32_t id) {
     const tl_node *node = &g->graph->nodes[id];
@@ -16189,7 +16196,8 @@ static tl_relation tli_find_member_relation(const tli_regions *g, int32_t id, in
     if (r) return g->graph->attributes->relations[r->first_relation + k];
     tli_zero(&relation, sizeof relation);
     if (g->graph->outputs[g->graph->inputs[node->first_input + k].tensor].bytes ==
-        g->graph->outputs[node->first_output].bytes) relation.kind = TL_RELATION_SAME;
+        g->graph->outputs[node->first_output].bytes)
+        relation.kind = TL_RELATION_SAME;
     return relation;
 }
 
@@ -16225,7 +16233,8 @@ static void tli_find_candidates(tli_regions *g) {
     for (id = 0; id < g->graph->node_count; id++) {
         if (g->graph->nodes[id].is_input) continue;
         for (k = 0; k < g->graph->nodes[id].input_count; k++)
-            if (tli_is_row_stream(g, id, k)) tli_add_candidate(g, tli_find_maker(g->graph, &g->graph->nodes[id], k));
+            if (tli_is_row_stream(g, id, k))
+                tli_add_candidate(g, tli_find_maker(g->graph, &g->graph->nodes[id], k));
         tli_add_candidate(g, id);
     }
 }
@@ -16236,8 +16245,8 @@ static void tli_find_candidates(tli_regions *g) {
 static void tli_link_candidates(tli_regions *g) {
     int32_t at, k;
     for (k = 0; k < g->graph->tensor_count; k++)
-        g->lasts[k] = g->graph->nodes[g->graph->outputs[k].node].keep ? g->count
-                                                                     : g->places[g->graph->outputs[k].node];
+        g->lasts[k] =
+            g->graph->nodes[g->graph->outputs[k].node].keep ? g->count : g->places[g->graph->outputs[k].node];
     for (at = 0; at < g->count; at++) g->first_readers[at] = -1;
     for (k = g->link_count - 1; k >= 0; k--) {
         const tl_row_member *m = &g->members[g->owners[k]];
@@ -16284,7 +16293,8 @@ static int32_t tli_find_over(const tli_regions *g, int32_t at) {
 // Whether a candidate may share the ring of another, which it alone reads.
 static int tli_may_share(const tli_regions *g, int32_t at, int32_t from, const tl_relation *r) {
     const tl_row_member *m = &g->members[at], *f = &g->members[from];
-    if (!m->rows || !f->rows || g->next_readers[g->first_readers[from]] >= 0 || tli_last_of(g, from) != at) return 0;
+    if (!m->rows || !f->rows || g->next_readers[g->first_readers[from]] >= 0 || tli_last_of(g, from) != at)
+        return 0;
     if (r->kind == TL_RELATION_SAME) return m->row_bytes == f->row_bytes;
     if (g->in_elements[at] && f->row_bytes % g->alignment) return 0;
     return r->kind == TL_RELATION_WINDOW && m->row_bytes <= f->row_bytes;
@@ -16307,7 +16317,8 @@ static void tli_find_sharers(tli_regions *g) {
         tl_row_member *m = &g->members[at];
         int32_t k = g->over[at] = tli_find_over(g, at), from = k < 0 ? -1 : g->links[m->first_link + k].member;
         g->in_elements[at] = (uint8_t)tli_meets_elements(g, at);
-        if (g->sharers[at] >= 0 && !g->in_slots[g->sharers[at]]) g->in_elements[at] |= g->in_elements[g->sharers[at]];
+        if (g->sharers[at] >= 0 && !g->in_slots[g->sharers[at]])
+            g->in_elements[at] |= g->in_elements[g->sharers[at]];
         m->shares = -1;
         if (from < 0 || !tli_may_share(g, at, from, &g->links[m->first_link + k].relation)) continue;
         g->in_slots[at] = g->links[m->first_link + k].relation.kind == TL_RELATION_WINDOW;
@@ -16321,20 +16332,27 @@ static void tli_count_live(tli_regions *g) {
     const tl_graph *graph = g->graph;
     uint64_t resident = 0, live = 0;
     int32_t at, k;
-    for (at = 0; at <= g->count; at++) g->crossing[at] = g->fewest[at] = 0;    // fewest: bytes that end here
+    for (at = 0; at <= g->count; at++) g->crossing[at] = g->fewest[at] = 0;  // fewest: bytes that end here
     for (k = 0; k < graph->tensor_count; k++) {
         const tl_node *node = &graph->nodes[graph->outputs[k].node];
         uint64_t bytes = graph->outputs[k].bytes;
         if (!node->is_input) g->fewest[g->lasts[k]] += bytes;
         else if (g->places[graph->outputs[k].node] >= 0) continue;
         else if (!tli_dies(node)) resident += bytes;
-        else if (g->lasts[k] >= 0) { live += bytes; g->fewest[g->lasts[k]] += bytes; }
+        else if (g->lasts[k] >= 0) {
+            live += bytes;
+            g->fewest[g->lasts[k]] += bytes;
+        }
     }
     for (at = 0; at < g->count; at++) {
         const tl_node *node = &graph->nodes[g->members[at].node];
         g->crossing[at] = g->wholes[at] = resident + live;
-        if (node->is_input) { g->wholes[at] = UINT64_MAX; continue; }
-        for (k = node->first_output; k < node->first_output + node->output_count; k++) live += graph->outputs[k].bytes;
+        if (node->is_input) {
+            g->wholes[at] = UINT64_MAX;
+            continue;
+        }
+        for (k = node->first_output; k < node->first_output + node->output_count; k++)
+            live += graph->outputs[k].bytes;
         g->wholes[at] = resident + live + node->fwork_bytes;
         if (node->inplace >= 0) {
             int32_t tensor = graph->inputs[node->first_input + node->inplace].tensor;
@@ -16360,9 +16378,9 @@ static uint64_t tli_find_block_rows(const tli_regions *g, int32_t at, uint64_t r
 }
 
 // The candidate that shares the ring of one in a region, 1:1 or by slots; -1 = none.
-static int32_t tli_find_sharer(const tli_regions *g, int32_t at, int slots) {
+static int32_t tli_find_sharer(const tli_regions *g, int32_t at, int in_slots) {
     int32_t sharer = g->sharers[at];
-    return sharer >= 0 && g->members[sharer].ring_rows && g->in_slots[sharer] == slots ? sharer : -1;
+    return sharer >= 0 && g->members[sharer].ring_rows && g->in_slots[sharer] == in_slots ? sharer : -1;
 }
 
 // The first row that is still read in the ring of a candidate, of itself or of those that share it.
@@ -16379,7 +16397,7 @@ static uint64_t tli_find_oldest_row(const tli_regions *g, int32_t at, uint64_t t
     return top;
 }
 
-// Note what a call of the walk needs of rings: from the oldest row in it to the newest, and for a row in a slot from that on.
+// Note what a call of the walk needs of rings: all from the oldest row, or from a slot, to the newest.
 static void tli_note_row_call(tli_regions *g, int32_t first, const tli_row_call *call) {
     const tl_row_member *m = &g->members[call->member];
     int32_t from = m->shares, at = call->member;
@@ -16440,7 +16458,10 @@ static void tli_add_member(tli_regions *g, tli_region_sum *sum, int32_t at) {
     int32_t sharer = tli_find_sharer(g, at, 0), slot = tli_find_sharer(g, at, 1);
     sum->calls += g->calls[at];
     sum->scratch = tli_larger_u64(sum->scratch, tli_row_scratch(node->fwork_bytes, m->block_rows, m->rows));
-    if (!m->ring_rows) { sum->outputs += g->graph->outputs[node->first_output].bytes; return; }
+    if (!m->ring_rows) {
+        sum->outputs += g->graph->outputs[node->first_output].bytes;
+        return;
+    }
     if (!tli_takes_slots(g, sum, slot)) slot = -1;
     g->reaches[at] = sharer >= 0 ? g->reaches[sharer] : slot >= 0 ? g->needs[slot] : 0;
     if (sharer >= 0 || slot >= 0) sum->rings -= g->sizes[sharer >= 0 ? sharer : slot];
@@ -16449,20 +16470,20 @@ static void tli_add_member(tli_regions *g, tli_region_sum *sum, int32_t at) {
     sum->rings += g->sizes[at];
 }
 
-
 // -- regions: the best division --
 //
 //     best[j + 1]    least over i of max(best[i], peak of i .. j, in calls of one row)
-//     fewest[j + 1]  least over i and rows of fewest[i] + the calls of i .. j, where that peak is within the limit
+//     fewest[j + 1]  least over i and rows of fewest[i] + the calls of i .. j, where that peak is in the limit
 
 static uint64_t tli_find_region_peak(const tli_regions *g, const tli_region_sum *sum, int32_t first) {
-    return tli_add_capped(tli_add_capped(g->crossing[first], sum->outputs), tli_add_capped(sum->rings, sum->scratch));
+    return tli_add_capped(tli_add_capped(g->crossing[first], sum->outputs),
+                          tli_add_capped(sum->rings, sum->scratch));
 }
 
 // Weigh a region as the last of the candidates up to its end.
 static void tli_weigh_region(tli_regions *g, const tli_region_sum *sum, int32_t first, int32_t last) {
     uint64_t peak = tli_find_region_peak(g, sum, first), calls;
-    if (first == last || g->graph->nodes[g->members[last].node].is_input) return;   // a stream ends no region
+    if (first == last || g->graph->nodes[g->members[last].node].is_input) return;  // a stream ends no region
     if (sum->rows == 1) {
         uint64_t most = tli_larger_u64(g->best[first], peak);
         if (most < g->best[last + 1]) g->best[last + 1] = most;
@@ -16475,7 +16496,7 @@ static void tli_weigh_region(tli_regions *g, const tli_region_sum *sum, int32_t 
     g->blocks[last + 1] = sum->rows;
 }
 
-// Weigh all regions that end at a candidate, in calls of so many rows. 0 = more rows would make no larger calls.
+// Weigh all regions that end at a candidate, in calls of so many rows. 0 = more would make no larger calls.
 static int tli_weigh_regions(tli_regions *g, int32_t last, uint64_t rows) {
     int32_t first = g->lowest[last], at;
     tli_region_sum sum;
@@ -16550,7 +16571,8 @@ static void tli_write_members(tli_regions *g, const tli_region_sum *sum, int32_t
                               tl_rows_plan *plan) {
     tl_row_member *members = (tl_row_member *)plan->members + plan->member_count;
     tl_row_link *links = (tl_row_link *)plan->links;
-    int32_t link = plan->member_count ? members[-1].first_link + g->graph->nodes[members[-1].node].input_count : 0;
+    int32_t link =
+        plan->member_count ? members[-1].first_link + g->graph->nodes[members[-1].node].input_count : 0;
     uint64_t end = 0;
     int32_t at, k;
     for (at = first; at <= last; at++) {
@@ -16578,7 +16600,8 @@ static int32_t tli_list_region_inputs(tli_regions *g, const tl_graph *graph, int
             if (g->links[m->first_link + k].member >= first) continue;
             input.node = graph->outputs[tensor].node;
             input.output = graph->outputs[tensor].output;
-            for (i = 0; i < count && (g->inputs[i].node != input.node || g->inputs[i].output != input.output); i++) {}
+            for (i = 0; i < count && (g->inputs[i].node != input.node || g->inputs[i].output != input.output);
+                 i++) {}
             g->inputs[i] = input;
             count += i == count;
         }
@@ -16606,7 +16629,8 @@ static void tli_describe_region(tli_regions *g, const tl_graph *graph, const tli
         desc->param_bytes += node->param_bytes;
         if (desc->origin < 0 && node->origin >= 0 && !node->is_input) desc->origin = node->origin + 1;
         for (k = 0; k < count; k++) g->stored[desc->stored_count++] = stored[k];
-        if (!g->members[at].ring_rows) g->bytes[desc->output_count++] = g->graph->outputs[node->first_output].bytes;
+        if (!g->members[at].ring_rows)
+            g->bytes[desc->output_count++] = g->graph->outputs[node->first_output].bytes;
     }
     desc->stored = g->stored;
     if (!tli_mul_u64(sum->calls, g->desc->call_cost, &calls)) calls = UINT64_MAX;
@@ -16623,7 +16647,8 @@ static tl_result tli_add_whole(tli_regions *g, tli_graph_rules *rules, tl_graph 
     desc.bwd_cost = desc.saved_bytes = desc.bwork_bytes = desc.swork_bytes = 0;
     desc.no_grad = !node->is_input;
     for (k = 0; k < node->input_count; k++) {
-        const tl_node_output *from = &graph->outputs[g->tensors[g->graph->inputs[node->first_input + k].tensor]];
+        const tl_node_output *from =
+            &graph->outputs[g->tensors[g->graph->inputs[node->first_input + k].tensor]];
         g->inputs[k].node = from->node;
         g->inputs[k].output = from->output;
     }
@@ -16704,8 +16729,10 @@ static tl_result tli_build_regions(tli_regions *g, tl_rows_plan *plan, int32_t *
 // -- regions: planning --
 
 static tli_rule tli_check_rows_desc(const tl_rows_desc *desc) {
-    if (desc->alignment_bytes & (desc->alignment_bytes - 1)) return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
-    if (desc->alignment_bytes > TLI_MOST_REGION_ALIGNMENT) return TLI_RULE(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
+        return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
+    if (desc->alignment_bytes > TLI_MOST_REGION_ALIGNMENT)
+        return TLI_RULE(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30);
     if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
         return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
     return TLI_NO_RULE;
@@ -16729,7 +16756,8 @@ static int tli_open_regions(tl_env *env, const tl_rows_desc *desc, tli_regions *
     g->places = (int32_t *)tli_alloc_array(env, 7 * nodes + 1 + 2 * inputs + 2 * tensors, sizeof *g->places);
     g->crossing = (uint64_t *)tli_alloc_array(env, 11 * nodes + 4 + tensors, sizeof *g->crossing);
     g->in_slots = (uint8_t *)tli_alloc_array(env, 2 * nodes, 1);
-    if (!g->members || !g->links || !g->inputs || !g->stored || !g->places || !g->crossing || !g->in_slots) return 0;
+    if (!g->members || !g->links || !g->inputs || !g->stored || !g->places || !g->crossing || !g->in_slots)
+        return 0;
     g->first_readers = g->places + nodes;
     g->lowest = g->first_readers + nodes;
     g->sharers = g->lowest + nodes;
@@ -16769,7 +16797,8 @@ static void tli_close_regions(tli_regions *g) {
 static int32_t *tli_open_rows_plan(tl_env *env, const tl_graph *graph, tl_rows_plan *plan) {
     uint64_t nodes = (uint64_t)graph->node_count, inputs = (uint64_t)graph->input_count, bytes;
     if (!tli_mul_u64(nodes, sizeof *plan->members + 2 * sizeof(int32_t), &bytes) ||
-        !tli_add_u64(bytes, inputs * sizeof *plan->links + sizeof(int32_t), &bytes)) return NULL;
+        !tli_add_u64(bytes, inputs * sizeof *plan->links + sizeof(int32_t), &bytes))
+        return NULL;
     plan->memory = tli_alloc_array(env, bytes, 1);
     if (!plan->memory) return NULL;
     plan->members = (tl_row_member *)plan->memory;
@@ -16818,7 +16847,8 @@ TLI_IMPL tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_p
     result = tl_check_graph(env, desc->graph);
     if (result) return result;
     if (tli_open_regions(env, desc, &g)) numbers = tli_open_rows_plan(env, desc->graph, &plan);
-    if (!numbers) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(ROWS_NO_MEMORY_TO_FIND_REGIONS));
+    if (!numbers)
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(ROWS_NO_MEMORY_TO_FIND_REGIONS));
     if (!result) result = tli_prepare_regions(&g);
     if (!result) result = tli_choose_regions(&g);
     if (!result) {
@@ -66954,7 +66984,8 @@ TLI_IMPL void tl_find_run_shard(const tl_run *run, int32_t variable, uint64_t *o
 //
 //     scratch    |ring of m0|ring of m1|..|scratch of the member at hand|
 //
-// Members that take blocks are called for elements, in ranges that hold the rows of the call alone, the others for rows.
+// Members that take blocks are called for elements, in ranges that hold the rows of the call alone, the others
+// for rows.
 
 static int tli_is_region(const tl_run *run, int32_t id) {
     return run->rows && run->rows->first_members[id] < run->rows->first_members[id + 1];
@@ -67025,7 +67056,7 @@ static tli_ring tli_find_ring(const tl_run *run, const tl_row_member *members, i
     ring.rows = owner->ring_rows;
     ring.row_bytes = owner->row_bytes;
     ring.shift = 0;
-    if (m->takes_slots) {       // the row is where the first under its window was
+    if (m->takes_slots) {  // the row is where the first under its window was
         int64_t under = tli_row_under(&run->rows->links[m->first_link + m->takes_slots - 1].relation, row);
         ring.shift = (uint64_t)(under + (int64_t)ring.rows - (int64_t)(row % ring.rows)) % ring.rows;
     }
@@ -67064,7 +67095,8 @@ static void tli_describe_row_inputs(tl_run *run, const tl_row_member *members, c
     int32_t k;
     for (k = 0; k < node->input_count; k++) {
         const tl_row_link *link = &run->rows->links[m->first_link + k];
-        uint64_t row = tli_first_row_under(&link->relation, run->at.call.first / tli_count_row_elements(run, m));
+        uint64_t row =
+            tli_first_row_under(&link->relation, run->at.call.first / tli_count_row_elements(run, m));
         uint64_t cut_bytes = node->takes_blocks && link->relation.kind == TL_RELATION_SAME ? m->row_bytes : 0;
         tl_range none;
         tli_ring ring;
@@ -67074,8 +67106,10 @@ static void tli_describe_row_inputs(tl_run *run, const tl_row_member *members, c
             tli_row_operand(run, &ring, none, cut_bytes, tli_overwrites_slots(m, k));
             continue;
         }
-        tli_row_operand(run, NULL, run->tensors[tli_outside_tensor(run, graph->inputs[node->first_input + k].tensor)].device.range,
-                        cut_bytes, 0);
+        tli_row_operand(
+            run, NULL,
+            run->tensors[tli_outside_tensor(run, graph->inputs[node->first_input + k].tensor)].device.range,
+            cut_bytes, 0);
     }
 }
 
@@ -67108,9 +67142,10 @@ static void tli_describe_row_call(tl_run *run) {
         ring = tli_find_ring(run, members, call->member, call->first / each);
         tli_row_operand(run, &ring, none, cut_bytes, 1);
     } else {
-        tli_row_operand(run, NULL, run->tensors[tli_outside_tensor(run, node->first_output)].device.range, cut_bytes, 1);
+        tli_row_operand(run, NULL, run->tensors[tli_outside_tensor(run, node->first_output)].device.range,
+                        cut_bytes, 1);
     }
-    for (k = 0; k < node->input_count + 2; k++) tli_call_operand(run, &none, 0);   // no gradients, nothing saved
+    for (k = 0; k < node->input_count + 2; k++) tli_call_operand(run, &none, 0);  // no gradients, nothing saved
     range = call->scratch.range;
     range.offset += range.bytes - tli_find_region_scratch(run, run->at.last.node);
     range.bytes = bytes;
@@ -67133,14 +67168,18 @@ static int tli_is_member_of(const tl_graph *graph, const tl_rows_plan *rows, int
     int32_t k;
     if (m->node < 0 || m->node >= graph->node_count || rows->nodes[m->node] != id) return 0;
     node = &graph->nodes[m->node];
-    if (node->output_count != 1 || !m->rows || m->rows > TLI_MOST_ROWS || !m->block_rows || m->block_rows > m->rows ||
-        m->row_bytes * m->rows != graph->outputs[node->first_output].bytes || m->shares < -1 || m->shares >= at ||
-        m->takes_slots < 0 || m->takes_slots > node->input_count || (m->takes_slots && m->shares < 0)) return 0;
-    if (m->ring_rows && (!tli_mul_u64(m->ring_rows, m->row_bytes, &end) || !tli_add_u64(end, m->ring_offset, &end) ||
-                         end > rows->graph.nodes[id].fwork_bytes)) return 0;
+    if (node->output_count != 1 || !m->rows || m->rows > TLI_MOST_ROWS || !m->block_rows ||
+        m->block_rows > m->rows || m->row_bytes * m->rows != graph->outputs[node->first_output].bytes ||
+        m->shares < -1 || m->shares >= at || m->takes_slots < 0 || m->takes_slots > node->input_count ||
+        (m->takes_slots && m->shares < 0))
+        return 0;
+    if (m->ring_rows && (!tli_mul_u64(m->ring_rows, m->row_bytes, &end) ||
+                         !tli_add_u64(end, m->ring_offset, &end) || end > rows->graph.nodes[id].fwork_bytes))
+        return 0;
     if (m->ring_offset % alignment || (node->takes_blocks && m->row_bytes % alignment)) return 0;
     if (m->shares >= 0 && (members[m->shares].ring_rows != m->ring_rows || !m->ring_rows ||
-                           members[m->shares].ring_offset != m->ring_offset)) return 0;
+                           members[m->shares].ring_offset != m->ring_offset))
+        return 0;
     for (k = 0; k < node->input_count; k++) {
         const tl_row_link *link = &rows->links[m->first_link + k];
         int32_t maker = tli_find_maker(graph, node, k);
@@ -67156,14 +67195,17 @@ static int tli_is_rows_of(const tl_graph *graph, const tl_rows_plan *rows, uint6
     const tl_graph *made = &rows->graph;
     int32_t id, at, link = 0;
     if (!rows->memory || made->node_count > graph->node_count || rows->first_members[0] ||
-        rows->first_members[made->node_count] != rows->member_count) return 0;
+        rows->first_members[made->node_count] != rows->member_count)
+        return 0;
     for (id = 0; id < graph->node_count; id++)
         if (rows->nodes[id] < 0 || rows->nodes[id] >= made->node_count) return 0;
     for (id = 0; id < made->node_count; id++) {
         int32_t first = rows->first_members[id], count = rows->first_members[id + 1] - first;
         if (count < 0 || first + count > rows->member_count) return 0;
         for (at = 0; at < count; at++) {
-            if (rows->members[first + at].first_link != link || !tli_is_member_of(graph, rows, id, at, alignment)) return 0;
+            if (rows->members[first + at].first_link != link ||
+                !tli_is_member_of(graph, rows, id, at, alignment))
+                return 0;
             link += graph->nodes[rows->members[first + at].node].input_count;
         }
     }
@@ -67173,25 +67215,29 @@ static int tli_is_rows_of(const tl_graph *graph, const tl_rows_plan *rows, uint6
 // What regions of rows do not go with.
 static tli_rule tli_check_rows_run(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
-    if (tli_has_compiled(run) || desc->fusion || desc->formats || desc->random || desc->transport || desc->version ||
-        run->owns_layers || run->by_node || (desc->strategy && desc->strategy->enable_fusion))
+    if (tli_has_compiled(run) || desc->fusion || desc->formats || desc->random || desc->transport ||
+        desc->version || run->owns_layers || run->by_node || (desc->strategy && desc->strategy->enable_fusion))
         return TLI_RULE(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE);
     if (!run->inference) return TLI_RULE(ROWS_ARE_OF_AN_INFERENCE);
-    if (run->precision != TL_PRECISION_SINGLE && run->precision != TL_PRECISION_FULL) return TLI_RULE(ROWS_GO_WITH_F32);
-    return tli_is_rows_of(run->graph, desc->rows, tli_larger_u64(1, run->limits.alignment_bytes)) ? TLI_NO_RULE : TLI_RULE(ROWS_NOT_OF_THE_GRAPH);
+    if (run->precision != TL_PRECISION_SINGLE && run->precision != TL_PRECISION_FULL)
+        return TLI_RULE(ROWS_GO_WITH_F32);
+    return tli_is_rows_of(run->graph, desc->rows, tli_larger_u64(1, run->limits.alignment_bytes))
+               ? TLI_NO_RULE
+               : TLI_RULE(ROWS_NOT_OF_THE_GRAPH);
 }
 
 // Map tensors of the caller's graph to those of the graph with regions: by what each new node computes.
 static void tli_map_row_tensors(tl_run *run, const tl_rows_plan *rows, int32_t *tensors) {
     const tl_graph *graph = run->graph;
-    int32_t id, k, *next = run->members.outer;      // [nodes of both] the next output of a region
+    int32_t id, k, *next = run->members.outer;  // [nodes of both] the next output of a region
     for (id = 0; id < rows->graph.node_count; id++) next[id] = rows->graph.nodes[id].first_output;
     for (k = 0; k < graph->tensor_count; k++) tensors[k] = -1;
     for (id = 0; id < graph->node_count; id++) {
         int32_t made = rows->nodes[id], first = rows->first_members[made], at = first;
         while (at < rows->first_members[made + 1] && rows->members[at].node != id) at++;
         if (at < rows->first_members[made + 1] && rows->members[at].ring_rows) continue;
-        for (k = 0; k < graph->nodes[id].output_count; k++) tensors[graph->nodes[id].first_output + k] = next[made]++;
+        for (k = 0; k < graph->nodes[id].output_count; k++)
+            tensors[graph->nodes[id].first_output + k] = next[made]++;
     }
     for (id = 0; id < graph->node_count; id++) run->members.outer[id] = 0;
 }
@@ -67209,8 +67255,10 @@ static tl_result tli_take_rows(tl_run *run) {
     old = (uint64_t)run->graph->node_count;
     made = (uint64_t)rows->graph.node_count;
     tensors = (uint64_t)run->graph->tensor_count;
-    run->members.outer = (int32_t *)tli_alloc_array(run->env, 3 * old + 2 * made + 1 + tensors, sizeof *numbers);
-    run->rows_made = (uint64_t *)tli_alloc_array(run->env, (uint64_t)rows->member_count + 1, sizeof *run->rows_made);
+    run->members.outer =
+        (int32_t *)tli_alloc_array(run->env, 3 * old + 2 * made + 1 + tensors, sizeof *numbers);
+    run->rows_made =
+        (uint64_t *)tli_alloc_array(run->env, (uint64_t)rows->member_count + 1, sizeof *run->rows_made);
     if (!run->members.outer || !run->rows_made)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->members.kernels = run->members.outer + old;
@@ -67222,8 +67270,10 @@ static tl_result tli_take_rows(tl_run *run) {
     for (id = 0; id < rows->graph.node_count; id++) {
         numbers[old + (uint64_t)id] = count;
         numbers[old + made + 1 + (uint64_t)id] = 0;
-        for (at = rows->first_members[id]; at < rows->first_members[id + 1]; at++) numbers[count++] = rows->members[at].node;
-        for (at = 0; rows->first_members[id] == rows->first_members[id + 1] && at < run->graph->node_count; at++)
+        for (at = rows->first_members[id]; at < rows->first_members[id + 1]; at++)
+            numbers[count++] = rows->members[at].node;
+        for (at = 0; rows->first_members[id] == rows->first_members[id + 1] && at < run->graph->node_count;
+             at++)
             if (rows->nodes[at] == id) numbers[count++] = at;
     }
     numbers[old + made] = count;
@@ -67236,14 +67286,22 @@ static tl_result tli_take_rows(tl_run *run) {
     return TL_OK;
 }
 #elif !defined(TL_ONLY_TABLES)
-static int tli_is_region(const tl_run *run, int32_t id) { (void)run; (void)id; return 0; }
+static int tli_is_region(const tl_run *run, int32_t id) {
+    (void)run;
+    (void)id;
+    return 0;
+}
 static void tli_start_region(tl_run *run) { (void)run; }
 static void tli_choose_row_call(tl_run *run) { (void)run; }
 static void tli_describe_row_call(tl_run *run) { (void)run; }
-static int tli_calls_rows(const tl_run *run) { (void)run; return 0; }
+static int tli_calls_rows(const tl_run *run) {
+    (void)run;
+    return 0;
+}
 static tl_result tli_take_rows(tl_run *run) {
     return run->desc.rows ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                                     TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT)) : TL_OK;
+                                     TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT))
+                          : TL_OK;
 }
 #endif
 

@@ -346,6 +346,39 @@ end 4
     refused(1, ['--pieces auto', '--budget'], model, '--pieces', 'auto')
     refused(1, ['--inference', '--pieces'], model, '--inference', '--pieces', '90')
 
+ROWS = """tlg 2
+node 0 image input fwd=0 bwd=0 out=16384 needs=none in=- rows=64@0 fixed%s
+node 1 a conv fwd=9 bwd=0 out=16384 needs=none in=0 grad=no rows=64@0 rin=3/1/1 fixed
+node 2 b conv fwd=9 bwd=0 out=16384 needs=none in=1 grad=no rows=64@0 rin=3/1/1 fixed
+node 3 c conv fwd=9 bwd=0 out=%s needs=none in=2 grad=no keep rows=%s@0 rin=%s fixed
+end 4
+"""
+
+def regions_of_rows_are_planned():
+    """By hand: a row has 256 bytes; a ring before a window of three rows has three."""
+    rows = 256
+    def report(*options, text=ROWS % ('', '16384', '64', '3/1/1')):
+        with open(os.path.join(folder, 'rows.tlg'), 'w') as f: f.write(text)
+        done = run(os.path.join(folder, 'rows.tlg'), '--inference', '--rows', '--json', '-', *options)
+        assert done[0] == 0, done
+        return json.loads(done[1])
+    least = report()
+    assert least['rows']['peak_bytes'] == least['peak_bytes'] == least['arena_bytes'] == 2 * 16384 + 6 * rows, least['rows']
+    assert least['rows']['whole_peak_bytes'] == 3 * 16384 and least['rows']['call_count'] == 3 * 64
+    assert [(m['node'], m['ring_rows'], m['block_rows']) for m in least['rows']['regions'][0]['members']] == [('a', 3, 1), ('b', 3, 1), ('c', 0, 1)]
+    more = report('--budget', str(2 * 16384 + 10 * rows))       # rings of five rows hold calls of two
+    assert more['rows']['call_count'] == 3 * 32 and more['peak_bytes'] == 2 * 16384 + 10 * rows, more['rows']
+    assert report('--slots', 'conv')['peak_bytes'] == 2 * 16384 + 6 * rows      # its row is read in windows: no slot
+    stream = report(text=ROWS % (' stream', '16384', '64', '3/1/1'))
+    assert stream['peak_bytes'] == 16384 + 9 * rows and stream['rows']['regions'][0]['members'][0]['node'] == 'image', stream['rows']
+    thin = report('--slots', 'conv', text=ROWS % ('', '16384', '64', '1:1'))
+    assert thin['peak_bytes'] == 2 * 16384 + 3 * rows, thin['rows']           # b stands in slots of a's ring
+    refused(1, ['--rows'], MODEL, '--rows')
+    refused(1, ['--slots'], MODEL, '--inference', '--slots', 'conv')
+    refused(1, ['--rows'], MODEL, '--inference', '--rows', '--pareto')
+    with open(os.path.join(folder, 'rows.tlg'), 'w') as f: f.write(ROWS % ('', '8192', '32', '3/4/1'))
+    refused(1, ['node 3 (c)', 'rin'], os.path.join(folder, 'rows.tlg'), '--inference', '--rows')
+
 def inputs_die():
     # x is read by a alone: 100 + 40, and then 40 + 60, where it stays 200; y by the last node.
     text = '''tlg 2
@@ -1518,14 +1551,14 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--seed', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
-                   '--c-code', '-o', '--states', '--optimizer', '--updates', '--clip', '--update-rate', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
+                   '--c-code', '-o', '--states', '--optimizer', '--rows', '--slots', '--updates', '--clip', '--update-rate', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan, a_seed_gives_another_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
-         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,

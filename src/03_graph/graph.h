@@ -460,8 +460,9 @@ TLDEF tl_result tl_add_chain(tl_env *env, tl_graph *graph, const tl_chain_desc *
 // tensor as if it were f32, and compression, refuses one that is declared to have another format: the other
 // precisions of [7], [9] and [12], and codecs of [6].
 //
-// No planner goes by rows, streams or constants today: plans are those of the same graph without them, which
-// has a stream resident like any other input. They are kept where graphs are made from graphs:
+// Regions of rows (tl_plan_rows) go by them. A call for some rows gets as much of fwork_bytes as these are of
+// all rows, rounded up. All other planners plan as without, with a stream resident like any other input, and
+// none goes by constants. Rows, streams and constants are kept where graphs are made from graphs:
 //
 //     tl_plan_fusion       a fused node has rows where all members have the same and each reads the one before
 //                          by 1:1; its row_unit is the least common multiple; it is ordered if all are
@@ -906,20 +907,22 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 //     image --> [ region: 3 rows, 1 row ] --> y                            one, and rings in scratch
 //
 // A region is a run of nodes in the order of the graph. The next call is always one of the last node, unless
-// rows that it reads are missing: then that of the node which makes these, and so on up (depth first). Outputs of
-// the region are whole tensors, those that it reads from outside, too, except for a stream (tl_node_desc.stream):
-// its rows are loaded into a ring by the kernel of its op.
+// rows that it reads are missing: then that of the node which makes these, and so on up (depth first).
+// Outputs of the region are whole tensors, those that it reads from outside, too, except for a stream
+// (tl_node_desc.stream): its rows are loaded into a ring by the kernel of its op.
 //
-// Which nodes form regions is chosen by an exact division of the order into runs: of all divisions those with the
-// least peak, and of these, or of those within budget_bytes, one with the fewest calls. The peak is that of live
-// bytes when nodes are called in order, each tensor lives to its last reader, and inputs are resident. A node may be in
-// a region if it has one output and rows along the axis of what it reads by 1:1, windows or up; so may one that takes
-// blocks, by rows of elements along axis 0. States, graph inputs that are no streams, dynamic nodes, those that run once,
-// and those marked apart are in none. A result may be the last node of a region with no other output.
+// Which nodes form regions is chosen by an exact division of the order into runs: of all divisions those with
+// the least peak, and of these, or of those within budget_bytes, one with the fewest calls. The peak is that
+// of live bytes when nodes are called in order, each tensor lives to its last reader, and inputs are
+// resident. A node may be in a region if it has one output and rows along the axis of what it reads by 1:1,
+// windows or up; so may one that takes blocks, by rows of elements along axis 0. States, graph inputs that
+// are no streams, dynamic nodes, those that run once, and those marked apart are in none. A result may be the
+// last node of a region with no other output.
 //
-// In place: a node whose inplace names an input that it reads 1:1, from a node which it alone reads, uses that
-// node's ring. If it reads windows, and one row of it is read at once, its row stands in the place of the first row of the
-// windows: such a kernel, called for one row, must not read a value behind the one that it overwrites.
+// In place: a node whose inplace names an input that it reads 1:1, from a node which it alone reads, uses
+// that node's ring. If it reads windows, and one row of it is read at once, its row stands in the place of
+// the first row of the windows: such a kernel, called for one row, must not read a value behind the one that
+// it overwrites.
 
 typedef struct tl_rows_desc {
     const tl_graph *graph;           // not NULL
@@ -928,9 +931,9 @@ typedef struct tl_rows_desc {
     uint64_t        call_cost;       // of a call beyond its work: added to the costs of regions
     const char     *op;              // of regions; 0 = "rows"
     const uint8_t  *apart;           // [node_count] 1 = is in no region; 0 = none is so marked
-    const uint8_t  *in_slots;        // [node_count] 1 = called for one row its kernel may write over the first row
-                                     // under the windows of its first input that it reads by windows; 0 = only
-                                     // those whose inplace says so
+    const uint8_t  *in_slots;        // [node_count] 1 = called for one row, its kernel may write over the first
+                                     // row under the windows of its first input with windows; 0 = only those
+                                     // whose inplace says so
 } tl_rows_desc;
 
 // A member of a region.
@@ -942,8 +945,8 @@ typedef struct tl_row_member {
                              // stood; 0 = row r stands where that of the input did
     uint64_t rows;           // of output 0
     uint64_t block_rows;     // of a call, at most
-    uint64_t row_bytes;
-    uint64_t ring_rows;      // of its ring, or of that which it shares; 0 = it is whole, an output of the region
+    uint64_t row_bytes;      // of one of its rows
+    uint64_t ring_rows;      // of its ring, or of that which it shares; 0 = it is whole, an output
     uint64_t ring_offset;    // of its ring in the scratch of the region
 } tl_row_member;
 
@@ -959,7 +962,8 @@ typedef struct tl_rows_plan {
     const int32_t       *first_members;  // [graph.node_count + 1] index into members; regions alone have any
     const tl_row_member *members;        // in the order of the old graph, a stream before its reader
     const tl_row_link   *links;
-    int32_t              member_count, region_count;
+    int32_t              member_count;   // of all regions
+    int32_t              region_count;   // nodes of graph that are regions
     uint64_t             whole_bytes;    // the peak without regions
     uint64_t             peak_bytes;     // with these
     uint64_t             call_count;     // of kernels, in regions and outside
@@ -967,14 +971,14 @@ typedef struct tl_rows_plan {
 } tl_rows_plan;
 
 // Find regions of rows for an inference, and the graph with these as nodes. A region has the name of its last
-// node, all tensors from outside as inputs, and in fwork_bytes its rings and behind these the scratch of a call:
-// that of a member is fwork_bytes times the share of its rows, rounded up. A graph that has no region worth its calls is
-// copied.
+// node, all tensors from outside as inputs, and in fwork_bytes its rings and behind these the scratch of a
+// call: that of a member is fwork_bytes times the share of its rows, rounded up. A graph that has no region
+// worth its calls is copied.
 //
 //   rows     overwritten; release with tl_free_rows_plan
 //
-// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or along
-//          another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or
+//          along another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
 // Cost:    O(nodes x rows of up to 256 nodes in a row x log(rows)).
 TLDEF tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_plan *rows);

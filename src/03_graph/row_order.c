@@ -12,8 +12,7 @@ typedef struct tli_row_walk {
     const tl_row_member *members;   // of the region; those with ring_rows 0 are its outputs
     const tl_row_link   *links;
     uint64_t            *made;      // [last + 1] rows of each member that were made
-    int32_t              first;     // members of the region: first .. last; links to those before are from outside
-    int32_t              last;
+    int32_t              first, last;   // members of the region; links to those before are from outside
 } tli_row_walk;
 
 typedef struct tli_row_call {

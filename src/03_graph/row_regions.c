@@ -22,7 +22,7 @@ typedef struct tli_regions {
     int32_t *owners;            // [links] the candidate that has it
     int32_t *next_readers;      // [links] the next link that reads the same candidate; -1 = none
     int32_t *first_readers;     // [nodes] the first link that reads a candidate
-    int32_t *lowest;            // [nodes] the first candidate that may be in a region with it; behind it: it is in none
+    int32_t *lowest;            // [nodes] the first candidate that may be in a region with it; behind it: none
     int32_t *sharers;           // [nodes] the candidate that shares the ring of this one; -1 = none
     int32_t *starts;            // [nodes] where the region begins that a candidate ends; -1 = none ends here
     int32_t *origins;           // [nodes + 1] of the best division: where the last region or node begins
@@ -30,12 +30,12 @@ typedef struct tli_regions {
     int32_t *tensors;           // [tensors] in the graph that is made; -1 = inside a region
     int32_t *over;              // [nodes] the input that a candidate may overwrite; -1 = none
     uint8_t *in_slots;          // [nodes] 1 = it shares by slots
-    uint8_t *in_elements;       // [nodes] 1 = calls of it or of a reader take elements: ranges do not wrap around
+    uint8_t *in_elements;       // [nodes] 1 = calls of it or of a reader take elements: no range wraps around
     uint64_t *crossing;         // [nodes + 1] live bytes before a candidate is called
-    uint64_t *wholes;           // [nodes] the peak when it is called as a whole; UINT64_MAX = a stream, which is not
+    uint64_t *wholes;           // [nodes] the peak when it is called as a whole; UINT64_MAX = a stream: never
     uint64_t *made, *calls;     // [nodes] of a walk: rows made so far; calls
     uint64_t *rings, *sizes;    // [nodes] of a walk: rows that a ring holds at most; its bytes
-    uint64_t *needs, *reaches;  // [nodes] of a walk: rows of a ring in which one has slots; and of those that share it
+    uint64_t *needs, *reaches;  // [nodes] of a walk: rows of a ring that a slot needs, and those who share it
     uint64_t *best, *fewest;    // [nodes + 1] the least peak, and the fewest calls, of all candidates before
     uint64_t *blocks;           // [nodes + 1] of the best division: rows of a call; 0 = a node as a whole
     tl_tensor *inputs;          // [inputs] of the node that is added
@@ -51,9 +51,11 @@ static int32_t tli_find_maker(const tl_graph *graph, const tl_node *node, int32_
 static tli_rule tli_check_row_edge(const tl_node_rows *to, const tl_relation *r, const tl_node_rows *from) {
     if (!from || r->kind == TL_RELATION_WHOLE) return TLI_NO_RULE;
     if (from->axis != to->axis) return TLI_RULE(RIN_INPUT_HAS_ROWS_ALONG_ANOTHER_AXIS);
-    if (r->kind == TL_RELATION_SAME && from->rows != to->rows) return TLI_RULE(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS);
-    return (uint64_t)tli_first_row_under(r, to->rows - 1) < from->rows ? TLI_NO_RULE
-                                                                       : TLI_RULE(RIN_LAST_ROW_READS_BEHIND_INPUT);
+    if (r->kind == TL_RELATION_SAME && from->rows != to->rows)
+        return TLI_RULE(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS);
+    return (uint64_t)tli_first_row_under(r, to->rows - 1) < from->rows
+               ? TLI_NO_RULE
+               : TLI_RULE(RIN_LAST_ROW_READS_BEHIND_INPUT);
 }
 
 static tl_result tli_check_row_edges(const tli_regions *g) {
@@ -63,8 +65,9 @@ static tl_result tli_check_row_edges(const tli_regions *g) {
     for (id = 0; id < graph->node_count; id++) {
         const tl_node_rows *to = tli_find_rows(graph, id);
         for (k = 0; to && k < graph->nodes[id].input_count; k++) {
-            tli_rule rule = tli_check_row_edge(to, &graph->attributes->relations[to->first_relation + k],
-                                               tli_find_rows(graph, tli_find_maker(graph, &graph->nodes[id], k)));
+            tli_rule rule =
+                tli_check_row_edge(to, &graph->attributes->relations[to->first_relation + k],
+                                   tli_find_rows(graph, tli_find_maker(graph, &graph->nodes[id], k)));
             if (rule)
                 return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
         }
@@ -72,8 +75,8 @@ static tl_result tli_check_row_edges(const tli_regions *g) {
     return TL_OK;
 }
 
-// The rows of elements of a node that takes blocks: those of the first input of as many bytes that has rows along
-// axis 0. 0 = it has none.
+// The rows of elements of a node that takes blocks: those of the first input of as many bytes that has rows
+// along axis 0. 0 = it has none.
 static uint64_t tli_find_element_rows(const tli_regions *g, const tl_node *node) {
     uint64_t bytes = g->graph->outputs[node->first_output].bytes;
     int32_t k;
@@ -87,7 +90,7 @@ static uint64_t tli_find_element_rows(const tli_regions *g, const tl_node *node)
     return 0;
 }
 
-// The rows by which a node may be called in a region; 0 = it may not. Elements are called for where each row begins
+// The rows by which a node may be called in a region; 0 = it may not. Calls take elements where each row begins
 // at a multiple of the alignment.
 static uint64_t tli_find_member_rows(const tli_regions *g, int32_t id) {
     const tl_node *node = &g->graph->nodes[id];
@@ -108,7 +111,8 @@ static tl_relation tli_find_member_relation(const tli_regions *g, int32_t id, in
     if (r) return g->graph->attributes->relations[r->first_relation + k];
     tli_zero(&relation, sizeof relation);
     if (g->graph->outputs[g->graph->inputs[node->first_input + k].tensor].bytes ==
-        g->graph->outputs[node->first_output].bytes) relation.kind = TL_RELATION_SAME;
+        g->graph->outputs[node->first_output].bytes)
+        relation.kind = TL_RELATION_SAME;
     return relation;
 }
 
@@ -144,7 +148,8 @@ static void tli_find_candidates(tli_regions *g) {
     for (id = 0; id < g->graph->node_count; id++) {
         if (g->graph->nodes[id].is_input) continue;
         for (k = 0; k < g->graph->nodes[id].input_count; k++)
-            if (tli_is_row_stream(g, id, k)) tli_add_candidate(g, tli_find_maker(g->graph, &g->graph->nodes[id], k));
+            if (tli_is_row_stream(g, id, k))
+                tli_add_candidate(g, tli_find_maker(g->graph, &g->graph->nodes[id], k));
         tli_add_candidate(g, id);
     }
 }
@@ -155,8 +160,8 @@ static void tli_find_candidates(tli_regions *g) {
 static void tli_link_candidates(tli_regions *g) {
     int32_t at, k;
     for (k = 0; k < g->graph->tensor_count; k++)
-        g->lasts[k] = g->graph->nodes[g->graph->outputs[k].node].keep ? g->count
-                                                                     : g->places[g->graph->outputs[k].node];
+        g->lasts[k] =
+            g->graph->nodes[g->graph->outputs[k].node].keep ? g->count : g->places[g->graph->outputs[k].node];
     for (at = 0; at < g->count; at++) g->first_readers[at] = -1;
     for (k = g->link_count - 1; k >= 0; k--) {
         const tl_row_member *m = &g->members[g->owners[k]];
@@ -203,7 +208,8 @@ static int32_t tli_find_over(const tli_regions *g, int32_t at) {
 // Whether a candidate may share the ring of another, which it alone reads.
 static int tli_may_share(const tli_regions *g, int32_t at, int32_t from, const tl_relation *r) {
     const tl_row_member *m = &g->members[at], *f = &g->members[from];
-    if (!m->rows || !f->rows || g->next_readers[g->first_readers[from]] >= 0 || tli_last_of(g, from) != at) return 0;
+    if (!m->rows || !f->rows || g->next_readers[g->first_readers[from]] >= 0 || tli_last_of(g, from) != at)
+        return 0;
     if (r->kind == TL_RELATION_SAME) return m->row_bytes == f->row_bytes;
     if (g->in_elements[at] && f->row_bytes % g->alignment) return 0;
     return r->kind == TL_RELATION_WINDOW && m->row_bytes <= f->row_bytes;
@@ -226,7 +232,8 @@ static void tli_find_sharers(tli_regions *g) {
         tl_row_member *m = &g->members[at];
         int32_t k = g->over[at] = tli_find_over(g, at), from = k < 0 ? -1 : g->links[m->first_link + k].member;
         g->in_elements[at] = (uint8_t)tli_meets_elements(g, at);
-        if (g->sharers[at] >= 0 && !g->in_slots[g->sharers[at]]) g->in_elements[at] |= g->in_elements[g->sharers[at]];
+        if (g->sharers[at] >= 0 && !g->in_slots[g->sharers[at]])
+            g->in_elements[at] |= g->in_elements[g->sharers[at]];
         m->shares = -1;
         if (from < 0 || !tli_may_share(g, at, from, &g->links[m->first_link + k].relation)) continue;
         g->in_slots[at] = g->links[m->first_link + k].relation.kind == TL_RELATION_WINDOW;
@@ -240,20 +247,27 @@ static void tli_count_live(tli_regions *g) {
     const tl_graph *graph = g->graph;
     uint64_t resident = 0, live = 0;
     int32_t at, k;
-    for (at = 0; at <= g->count; at++) g->crossing[at] = g->fewest[at] = 0;    // fewest: bytes that end here
+    for (at = 0; at <= g->count; at++) g->crossing[at] = g->fewest[at] = 0;  // fewest: bytes that end here
     for (k = 0; k < graph->tensor_count; k++) {
         const tl_node *node = &graph->nodes[graph->outputs[k].node];
         uint64_t bytes = graph->outputs[k].bytes;
         if (!node->is_input) g->fewest[g->lasts[k]] += bytes;
         else if (g->places[graph->outputs[k].node] >= 0) continue;
         else if (!tli_dies(node)) resident += bytes;
-        else if (g->lasts[k] >= 0) { live += bytes; g->fewest[g->lasts[k]] += bytes; }
+        else if (g->lasts[k] >= 0) {
+            live += bytes;
+            g->fewest[g->lasts[k]] += bytes;
+        }
     }
     for (at = 0; at < g->count; at++) {
         const tl_node *node = &graph->nodes[g->members[at].node];
         g->crossing[at] = g->wholes[at] = resident + live;
-        if (node->is_input) { g->wholes[at] = UINT64_MAX; continue; }
-        for (k = node->first_output; k < node->first_output + node->output_count; k++) live += graph->outputs[k].bytes;
+        if (node->is_input) {
+            g->wholes[at] = UINT64_MAX;
+            continue;
+        }
+        for (k = node->first_output; k < node->first_output + node->output_count; k++)
+            live += graph->outputs[k].bytes;
         g->wholes[at] = resident + live + node->fwork_bytes;
         if (node->inplace >= 0) {
             int32_t tensor = graph->inputs[node->first_input + node->inplace].tensor;
@@ -279,9 +293,9 @@ static uint64_t tli_find_block_rows(const tli_regions *g, int32_t at, uint64_t r
 }
 
 // The candidate that shares the ring of one in a region, 1:1 or by slots; -1 = none.
-static int32_t tli_find_sharer(const tli_regions *g, int32_t at, int slots) {
+static int32_t tli_find_sharer(const tli_regions *g, int32_t at, int in_slots) {
     int32_t sharer = g->sharers[at];
-    return sharer >= 0 && g->members[sharer].ring_rows && g->in_slots[sharer] == slots ? sharer : -1;
+    return sharer >= 0 && g->members[sharer].ring_rows && g->in_slots[sharer] == in_slots ? sharer : -1;
 }
 
 // The first row that is still read in the ring of a candidate, of itself or of those that share it.
@@ -298,7 +312,7 @@ static uint64_t tli_find_oldest_row(const tli_regions *g, int32_t at, uint64_t t
     return top;
 }
 
-// Note what a call of the walk needs of rings: from the oldest row in it to the newest, and for a row in a slot from that on.
+// Note what a call of the walk needs of rings: all from the oldest row, or from a slot, to the newest.
 static void tli_note_row_call(tli_regions *g, int32_t first, const tli_row_call *call) {
     const tl_row_member *m = &g->members[call->member];
     int32_t from = m->shares, at = call->member;
@@ -359,7 +373,10 @@ static void tli_add_member(tli_regions *g, tli_region_sum *sum, int32_t at) {
     int32_t sharer = tli_find_sharer(g, at, 0), slot = tli_find_sharer(g, at, 1);
     sum->calls += g->calls[at];
     sum->scratch = tli_larger_u64(sum->scratch, tli_row_scratch(node->fwork_bytes, m->block_rows, m->rows));
-    if (!m->ring_rows) { sum->outputs += g->graph->outputs[node->first_output].bytes; return; }
+    if (!m->ring_rows) {
+        sum->outputs += g->graph->outputs[node->first_output].bytes;
+        return;
+    }
     if (!tli_takes_slots(g, sum, slot)) slot = -1;
     g->reaches[at] = sharer >= 0 ? g->reaches[sharer] : slot >= 0 ? g->needs[slot] : 0;
     if (sharer >= 0 || slot >= 0) sum->rings -= g->sizes[sharer >= 0 ? sharer : slot];
@@ -368,20 +385,20 @@ static void tli_add_member(tli_regions *g, tli_region_sum *sum, int32_t at) {
     sum->rings += g->sizes[at];
 }
 
-
 // -- regions: the best division --
 //
 //     best[j + 1]    least over i of max(best[i], peak of i .. j, in calls of one row)
-//     fewest[j + 1]  least over i and rows of fewest[i] + the calls of i .. j, where that peak is within the limit
+//     fewest[j + 1]  least over i and rows of fewest[i] + the calls of i .. j, where that peak is in the limit
 
 static uint64_t tli_find_region_peak(const tli_regions *g, const tli_region_sum *sum, int32_t first) {
-    return tli_add_capped(tli_add_capped(g->crossing[first], sum->outputs), tli_add_capped(sum->rings, sum->scratch));
+    return tli_add_capped(tli_add_capped(g->crossing[first], sum->outputs),
+                          tli_add_capped(sum->rings, sum->scratch));
 }
 
 // Weigh a region as the last of the candidates up to its end.
 static void tli_weigh_region(tli_regions *g, const tli_region_sum *sum, int32_t first, int32_t last) {
     uint64_t peak = tli_find_region_peak(g, sum, first), calls;
-    if (first == last || g->graph->nodes[g->members[last].node].is_input) return;   // a stream ends no region
+    if (first == last || g->graph->nodes[g->members[last].node].is_input) return;  // a stream ends no region
     if (sum->rows == 1) {
         uint64_t most = tli_larger_u64(g->best[first], peak);
         if (most < g->best[last + 1]) g->best[last + 1] = most;
@@ -394,7 +411,7 @@ static void tli_weigh_region(tli_regions *g, const tli_region_sum *sum, int32_t 
     g->blocks[last + 1] = sum->rows;
 }
 
-// Weigh all regions that end at a candidate, in calls of so many rows. 0 = more rows would make no larger calls.
+// Weigh all regions that end at a candidate, in calls of so many rows. 0 = more would make no larger calls.
 static int tli_weigh_regions(tli_regions *g, int32_t last, uint64_t rows) {
     int32_t first = g->lowest[last], at;
     tli_region_sum sum;
@@ -469,7 +486,8 @@ static void tli_write_members(tli_regions *g, const tli_region_sum *sum, int32_t
                               tl_rows_plan *plan) {
     tl_row_member *members = (tl_row_member *)plan->members + plan->member_count;
     tl_row_link *links = (tl_row_link *)plan->links;
-    int32_t link = plan->member_count ? members[-1].first_link + g->graph->nodes[members[-1].node].input_count : 0;
+    int32_t link =
+        plan->member_count ? members[-1].first_link + g->graph->nodes[members[-1].node].input_count : 0;
     uint64_t end = 0;
     int32_t at, k;
     for (at = first; at <= last; at++) {
@@ -497,7 +515,8 @@ static int32_t tli_list_region_inputs(tli_regions *g, const tl_graph *graph, int
             if (g->links[m->first_link + k].member >= first) continue;
             input.node = graph->outputs[tensor].node;
             input.output = graph->outputs[tensor].output;
-            for (i = 0; i < count && (g->inputs[i].node != input.node || g->inputs[i].output != input.output); i++) {}
+            for (i = 0; i < count && (g->inputs[i].node != input.node || g->inputs[i].output != input.output);
+                 i++) {}
             g->inputs[i] = input;
             count += i == count;
         }
@@ -525,7 +544,8 @@ static void tli_describe_region(tli_regions *g, const tl_graph *graph, const tli
         desc->param_bytes += node->param_bytes;
         if (desc->origin < 0 && node->origin >= 0 && !node->is_input) desc->origin = node->origin + 1;
         for (k = 0; k < count; k++) g->stored[desc->stored_count++] = stored[k];
-        if (!g->members[at].ring_rows) g->bytes[desc->output_count++] = g->graph->outputs[node->first_output].bytes;
+        if (!g->members[at].ring_rows)
+            g->bytes[desc->output_count++] = g->graph->outputs[node->first_output].bytes;
     }
     desc->stored = g->stored;
     if (!tli_mul_u64(sum->calls, g->desc->call_cost, &calls)) calls = UINT64_MAX;
@@ -542,7 +562,8 @@ static tl_result tli_add_whole(tli_regions *g, tli_graph_rules *rules, tl_graph 
     desc.bwd_cost = desc.saved_bytes = desc.bwork_bytes = desc.swork_bytes = 0;
     desc.no_grad = !node->is_input;
     for (k = 0; k < node->input_count; k++) {
-        const tl_node_output *from = &graph->outputs[g->tensors[g->graph->inputs[node->first_input + k].tensor]];
+        const tl_node_output *from =
+            &graph->outputs[g->tensors[g->graph->inputs[node->first_input + k].tensor]];
         g->inputs[k].node = from->node;
         g->inputs[k].output = from->output;
     }
@@ -623,8 +644,10 @@ static tl_result tli_build_regions(tli_regions *g, tl_rows_plan *plan, int32_t *
 // -- regions: planning --
 
 static tli_rule tli_check_rows_desc(const tl_rows_desc *desc) {
-    if (desc->alignment_bytes & (desc->alignment_bytes - 1)) return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
-    if (desc->alignment_bytes > TLI_MOST_REGION_ALIGNMENT) return TLI_RULE(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
+        return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
+    if (desc->alignment_bytes > TLI_MOST_REGION_ALIGNMENT)
+        return TLI_RULE(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30);
     if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
         return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
     return TLI_NO_RULE;
@@ -648,7 +671,8 @@ static int tli_open_regions(tl_env *env, const tl_rows_desc *desc, tli_regions *
     g->places = (int32_t *)tli_alloc_array(env, 7 * nodes + 1 + 2 * inputs + 2 * tensors, sizeof *g->places);
     g->crossing = (uint64_t *)tli_alloc_array(env, 11 * nodes + 4 + tensors, sizeof *g->crossing);
     g->in_slots = (uint8_t *)tli_alloc_array(env, 2 * nodes, 1);
-    if (!g->members || !g->links || !g->inputs || !g->stored || !g->places || !g->crossing || !g->in_slots) return 0;
+    if (!g->members || !g->links || !g->inputs || !g->stored || !g->places || !g->crossing || !g->in_slots)
+        return 0;
     g->first_readers = g->places + nodes;
     g->lowest = g->first_readers + nodes;
     g->sharers = g->lowest + nodes;
@@ -688,7 +712,8 @@ static void tli_close_regions(tli_regions *g) {
 static int32_t *tli_open_rows_plan(tl_env *env, const tl_graph *graph, tl_rows_plan *plan) {
     uint64_t nodes = (uint64_t)graph->node_count, inputs = (uint64_t)graph->input_count, bytes;
     if (!tli_mul_u64(nodes, sizeof *plan->members + 2 * sizeof(int32_t), &bytes) ||
-        !tli_add_u64(bytes, inputs * sizeof *plan->links + sizeof(int32_t), &bytes)) return NULL;
+        !tli_add_u64(bytes, inputs * sizeof *plan->links + sizeof(int32_t), &bytes))
+        return NULL;
     plan->memory = tli_alloc_array(env, bytes, 1);
     if (!plan->memory) return NULL;
     plan->members = (tl_row_member *)plan->memory;
@@ -737,7 +762,8 @@ TLI_IMPL tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_p
     result = tl_check_graph(env, desc->graph);
     if (result) return result;
     if (tli_open_regions(env, desc, &g)) numbers = tli_open_rows_plan(env, desc->graph, &plan);
-    if (!numbers) result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(ROWS_NO_MEMORY_TO_FIND_REGIONS));
+    if (!numbers)
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(ROWS_NO_MEMORY_TO_FIND_REGIONS));
     if (!result) result = tli_prepare_regions(&g);
     if (!result) result = tli_choose_regions(&g);
     if (!result) {

@@ -9,7 +9,8 @@
 //
 //     scratch    |ring of m0|ring of m1|..|scratch of the member at hand|
 //
-// Members that take blocks are called for elements, in ranges that hold the rows of the call alone, the others for rows.
+// Members that take blocks are called for elements, in ranges that hold the rows of the call alone, the others
+// for rows.
 
 static int tli_is_region(const tl_run *run, int32_t id) {
     return run->rows && run->rows->first_members[id] < run->rows->first_members[id + 1];
@@ -80,7 +81,7 @@ static tli_ring tli_find_ring(const tl_run *run, const tl_row_member *members, i
     ring.rows = owner->ring_rows;
     ring.row_bytes = owner->row_bytes;
     ring.shift = 0;
-    if (m->takes_slots) {       // the row is where the first under its window was
+    if (m->takes_slots) {  // the row is where the first under its window was
         int64_t under = tli_row_under(&run->rows->links[m->first_link + m->takes_slots - 1].relation, row);
         ring.shift = (uint64_t)(under + (int64_t)ring.rows - (int64_t)(row % ring.rows)) % ring.rows;
     }
@@ -119,7 +120,8 @@ static void tli_describe_row_inputs(tl_run *run, const tl_row_member *members, c
     int32_t k;
     for (k = 0; k < node->input_count; k++) {
         const tl_row_link *link = &run->rows->links[m->first_link + k];
-        uint64_t row = tli_first_row_under(&link->relation, run->at.call.first / tli_count_row_elements(run, m));
+        uint64_t row =
+            tli_first_row_under(&link->relation, run->at.call.first / tli_count_row_elements(run, m));
         uint64_t cut_bytes = node->takes_blocks && link->relation.kind == TL_RELATION_SAME ? m->row_bytes : 0;
         tl_range none;
         tli_ring ring;
@@ -129,8 +131,10 @@ static void tli_describe_row_inputs(tl_run *run, const tl_row_member *members, c
             tli_row_operand(run, &ring, none, cut_bytes, tli_overwrites_slots(m, k));
             continue;
         }
-        tli_row_operand(run, NULL, run->tensors[tli_outside_tensor(run, graph->inputs[node->first_input + k].tensor)].device.range,
-                        cut_bytes, 0);
+        tli_row_operand(
+            run, NULL,
+            run->tensors[tli_outside_tensor(run, graph->inputs[node->first_input + k].tensor)].device.range,
+            cut_bytes, 0);
     }
 }
 
@@ -163,9 +167,10 @@ static void tli_describe_row_call(tl_run *run) {
         ring = tli_find_ring(run, members, call->member, call->first / each);
         tli_row_operand(run, &ring, none, cut_bytes, 1);
     } else {
-        tli_row_operand(run, NULL, run->tensors[tli_outside_tensor(run, node->first_output)].device.range, cut_bytes, 1);
+        tli_row_operand(run, NULL, run->tensors[tli_outside_tensor(run, node->first_output)].device.range,
+                        cut_bytes, 1);
     }
-    for (k = 0; k < node->input_count + 2; k++) tli_call_operand(run, &none, 0);   // no gradients, nothing saved
+    for (k = 0; k < node->input_count + 2; k++) tli_call_operand(run, &none, 0);  // no gradients, nothing saved
     range = call->scratch.range;
     range.offset += range.bytes - tli_find_region_scratch(run, run->at.last.node);
     range.bytes = bytes;
@@ -188,14 +193,18 @@ static int tli_is_member_of(const tl_graph *graph, const tl_rows_plan *rows, int
     int32_t k;
     if (m->node < 0 || m->node >= graph->node_count || rows->nodes[m->node] != id) return 0;
     node = &graph->nodes[m->node];
-    if (node->output_count != 1 || !m->rows || m->rows > TLI_MOST_ROWS || !m->block_rows || m->block_rows > m->rows ||
-        m->row_bytes * m->rows != graph->outputs[node->first_output].bytes || m->shares < -1 || m->shares >= at ||
-        m->takes_slots < 0 || m->takes_slots > node->input_count || (m->takes_slots && m->shares < 0)) return 0;
-    if (m->ring_rows && (!tli_mul_u64(m->ring_rows, m->row_bytes, &end) || !tli_add_u64(end, m->ring_offset, &end) ||
-                         end > rows->graph.nodes[id].fwork_bytes)) return 0;
+    if (node->output_count != 1 || !m->rows || m->rows > TLI_MOST_ROWS || !m->block_rows ||
+        m->block_rows > m->rows || m->row_bytes * m->rows != graph->outputs[node->first_output].bytes ||
+        m->shares < -1 || m->shares >= at || m->takes_slots < 0 || m->takes_slots > node->input_count ||
+        (m->takes_slots && m->shares < 0))
+        return 0;
+    if (m->ring_rows && (!tli_mul_u64(m->ring_rows, m->row_bytes, &end) ||
+                         !tli_add_u64(end, m->ring_offset, &end) || end > rows->graph.nodes[id].fwork_bytes))
+        return 0;
     if (m->ring_offset % alignment || (node->takes_blocks && m->row_bytes % alignment)) return 0;
     if (m->shares >= 0 && (members[m->shares].ring_rows != m->ring_rows || !m->ring_rows ||
-                           members[m->shares].ring_offset != m->ring_offset)) return 0;
+                           members[m->shares].ring_offset != m->ring_offset))
+        return 0;
     for (k = 0; k < node->input_count; k++) {
         const tl_row_link *link = &rows->links[m->first_link + k];
         int32_t maker = tli_find_maker(graph, node, k);
@@ -211,14 +220,17 @@ static int tli_is_rows_of(const tl_graph *graph, const tl_rows_plan *rows, uint6
     const tl_graph *made = &rows->graph;
     int32_t id, at, link = 0;
     if (!rows->memory || made->node_count > graph->node_count || rows->first_members[0] ||
-        rows->first_members[made->node_count] != rows->member_count) return 0;
+        rows->first_members[made->node_count] != rows->member_count)
+        return 0;
     for (id = 0; id < graph->node_count; id++)
         if (rows->nodes[id] < 0 || rows->nodes[id] >= made->node_count) return 0;
     for (id = 0; id < made->node_count; id++) {
         int32_t first = rows->first_members[id], count = rows->first_members[id + 1] - first;
         if (count < 0 || first + count > rows->member_count) return 0;
         for (at = 0; at < count; at++) {
-            if (rows->members[first + at].first_link != link || !tli_is_member_of(graph, rows, id, at, alignment)) return 0;
+            if (rows->members[first + at].first_link != link ||
+                !tli_is_member_of(graph, rows, id, at, alignment))
+                return 0;
             link += graph->nodes[rows->members[first + at].node].input_count;
         }
     }
@@ -228,25 +240,29 @@ static int tli_is_rows_of(const tl_graph *graph, const tl_rows_plan *rows, uint6
 // What regions of rows do not go with.
 static tli_rule tli_check_rows_run(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
-    if (tli_has_compiled(run) || desc->fusion || desc->formats || desc->random || desc->transport || desc->version ||
-        run->owns_layers || run->by_node || (desc->strategy && desc->strategy->enable_fusion))
+    if (tli_has_compiled(run) || desc->fusion || desc->formats || desc->random || desc->transport ||
+        desc->version || run->owns_layers || run->by_node || (desc->strategy && desc->strategy->enable_fusion))
         return TLI_RULE(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE);
     if (!run->inference) return TLI_RULE(ROWS_ARE_OF_AN_INFERENCE);
-    if (run->precision != TL_PRECISION_SINGLE && run->precision != TL_PRECISION_FULL) return TLI_RULE(ROWS_GO_WITH_F32);
-    return tli_is_rows_of(run->graph, desc->rows, tli_larger_u64(1, run->limits.alignment_bytes)) ? TLI_NO_RULE : TLI_RULE(ROWS_NOT_OF_THE_GRAPH);
+    if (run->precision != TL_PRECISION_SINGLE && run->precision != TL_PRECISION_FULL)
+        return TLI_RULE(ROWS_GO_WITH_F32);
+    return tli_is_rows_of(run->graph, desc->rows, tli_larger_u64(1, run->limits.alignment_bytes))
+               ? TLI_NO_RULE
+               : TLI_RULE(ROWS_NOT_OF_THE_GRAPH);
 }
 
 // Map tensors of the caller's graph to those of the graph with regions: by what each new node computes.
 static void tli_map_row_tensors(tl_run *run, const tl_rows_plan *rows, int32_t *tensors) {
     const tl_graph *graph = run->graph;
-    int32_t id, k, *next = run->members.outer;      // [nodes of both] the next output of a region
+    int32_t id, k, *next = run->members.outer;  // [nodes of both] the next output of a region
     for (id = 0; id < rows->graph.node_count; id++) next[id] = rows->graph.nodes[id].first_output;
     for (k = 0; k < graph->tensor_count; k++) tensors[k] = -1;
     for (id = 0; id < graph->node_count; id++) {
         int32_t made = rows->nodes[id], first = rows->first_members[made], at = first;
         while (at < rows->first_members[made + 1] && rows->members[at].node != id) at++;
         if (at < rows->first_members[made + 1] && rows->members[at].ring_rows) continue;
-        for (k = 0; k < graph->nodes[id].output_count; k++) tensors[graph->nodes[id].first_output + k] = next[made]++;
+        for (k = 0; k < graph->nodes[id].output_count; k++)
+            tensors[graph->nodes[id].first_output + k] = next[made]++;
     }
     for (id = 0; id < graph->node_count; id++) run->members.outer[id] = 0;
 }
@@ -264,8 +280,10 @@ static tl_result tli_take_rows(tl_run *run) {
     old = (uint64_t)run->graph->node_count;
     made = (uint64_t)rows->graph.node_count;
     tensors = (uint64_t)run->graph->tensor_count;
-    run->members.outer = (int32_t *)tli_alloc_array(run->env, 3 * old + 2 * made + 1 + tensors, sizeof *numbers);
-    run->rows_made = (uint64_t *)tli_alloc_array(run->env, (uint64_t)rows->member_count + 1, sizeof *run->rows_made);
+    run->members.outer =
+        (int32_t *)tli_alloc_array(run->env, 3 * old + 2 * made + 1 + tensors, sizeof *numbers);
+    run->rows_made =
+        (uint64_t *)tli_alloc_array(run->env, (uint64_t)rows->member_count + 1, sizeof *run->rows_made);
     if (!run->members.outer || !run->rows_made)
         return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
     run->members.kernels = run->members.outer + old;
@@ -277,8 +295,10 @@ static tl_result tli_take_rows(tl_run *run) {
     for (id = 0; id < rows->graph.node_count; id++) {
         numbers[old + (uint64_t)id] = count;
         numbers[old + made + 1 + (uint64_t)id] = 0;
-        for (at = rows->first_members[id]; at < rows->first_members[id + 1]; at++) numbers[count++] = rows->members[at].node;
-        for (at = 0; rows->first_members[id] == rows->first_members[id + 1] && at < run->graph->node_count; at++)
+        for (at = rows->first_members[id]; at < rows->first_members[id + 1]; at++)
+            numbers[count++] = rows->members[at].node;
+        for (at = 0; rows->first_members[id] == rows->first_members[id + 1] && at < run->graph->node_count;
+             at++)
             if (rows->nodes[at] == id) numbers[count++] = at;
     }
     numbers[old + made] = count;
@@ -291,14 +311,22 @@ static tl_result tli_take_rows(tl_run *run) {
     return TL_OK;
 }
 #elif !defined(TL_ONLY_TABLES)
-static int tli_is_region(const tl_run *run, int32_t id) { (void)run; (void)id; return 0; }
+static int tli_is_region(const tl_run *run, int32_t id) {
+    (void)run;
+    (void)id;
+    return 0;
+}
 static void tli_start_region(tl_run *run) { (void)run; }
 static void tli_choose_row_call(tl_run *run) { (void)run; }
 static void tli_describe_row_call(tl_run *run) { (void)run; }
-static int tli_calls_rows(const tl_run *run) { (void)run; return 0; }
+static int tli_calls_rows(const tl_run *run) {
+    (void)run;
+    return 0;
+}
 static tl_result tli_take_rows(tl_run *run) {
     return run->desc.rows ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                                     TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT)) : TL_OK;
+                                     TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT))
+                          : TL_OK;
 }
 #endif
 

@@ -67,8 +67,8 @@ typedef struct tl_operand {
     void     *host;    // address while the step is mapped (see tl_next_step), else NULL; NULL for 0 bytes
     tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
                        // and for saved bytes and scratch, it is f32, whatever call->precision says
-    uint64_t  rows;    // in a region of rows (tl_run_desc.rows): it is a ring of so many, see tl_find_row; 0 = it is
-                       // whole, or holds the elements of the call alone
+    uint64_t  rows;    // in a region of rows (tl_run_desc.rows): it is a ring of so many, see tl_find_row;
+                       // 0 = it is whole, or holds the elements of the call alone
     uint64_t  shift;   // of a ring: row r of the tensor is row (r + shift) % rows of it
     uint64_t  row_bytes;   // of a ring: from one of its rows to the next
 } tl_operand;
@@ -99,7 +99,7 @@ typedef struct tl_kernel_call {
                                        // made or updated, see tl_kernel_fn
     uint64_t          total;           // elements of output 0: its bytes / those of an element of its format
                                        // (without formats: of the precision), rounded down
-    int32_t           by_rows;         // 1 = first, count and total are of rows of output 0, in a region of rows
+    int32_t           by_rows;         // 1 = first, count and total are rows of output 0, in a region of rows
     tl_run           *run;             // that makes the call
     int32_t           polled;          // how often this call was answered TL_NOT_READY before; 0 = it is new
 #ifndef TL_ONLY_TABLES
@@ -124,12 +124,12 @@ typedef struct tl_kernel_call {
 // FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
 // blocks of scratch.
 //
-// The members of a region (tl_run_desc.rows) are called for the rows first .. first + count - 1 of the `total`
-// of their output 0, with by_rows 1, or, where they take blocks, for elements as above. An operand may be a ring
-// then, of which only the rows under those of the call hold what they should: tl_find_row says where each
-// lies. All others are whole. What a window covers outside of the tensor is padding: nothing of it is there. In place,
-// the output is the ring of that input, and its rows lie on the same rows, or on the first under the window.
-// A stream in a region is loaded by the kernel of op "input".
+// The members of a region (tl_run_desc.rows) are called for the rows first .. first + count - 1 of the
+// `total` of their output 0, with by_rows 1, or, where they take blocks, for elements as above. An operand
+// may be a ring then, of which only the rows under those of the call hold what they should: tl_find_row says
+// where each lies. All others are whole. What a window covers outside of the tensor is padding: nothing of it
+// is there. In place, the output is the ring of that input, and its rows lie on the same rows, or on the
+// first under the window. A stream in a region is loaded by the kernel of op "input".
 //
 // The backward of a node that reads states in pieces (TL_STATE_PIECES) is called first for all other gradients:
 // those of these states have 0 bytes. Then for rows first .. first + count - 1 of `total` of each: that
@@ -365,9 +365,10 @@ typedef struct tl_run_desc {
     // hook: members take turns.
     const struct tl_fusion_plan *fusion;  // of tl_plan_fusion; must outlive the run; 0 = none
 
-    // Regions of rows, of an inference: the run's graph is rows->graph, and a plan, checkpoints and steps are of that. Kernels and
-    // tensors stay those of `graph`: see tl_kernel_fn. The kernels of streams that are in a region load their
-    // rows. f32 alone; without fusion, compiled plans, formats, random and version hooks, transport and users of ops.
+    // Regions of rows, of an inference: the run's graph is rows->graph, and a plan, checkpoints, steps are of
+    // that. Kernels and tensors stay those of `graph`: see tl_kernel_fn. The kernel of op "input" loads rows
+    // of streams in regions. f32 alone; without fusion, compiled plans, formats, random and version hooks,
+    // transport, layers and operations.
     const struct tl_rows_plan *rows;  // of tl_plan_rows; must outlive the run; 0 = none
 
     // Compiled plans. A strategy that leaves more open than a plan, fusion, precision mixed, parts of a batch,
