@@ -33264,9 +33264,9 @@ static int tli_search_make_blocks(tli_search_seq *s) {
     return 1;
 }
 
-// Replace an array whose items are no longer needed by a larger one, with a fiftieth to spare; 0 = no memory.
+// Replace an array whose items are no longer needed by a larger one, with a 200th to spare; 0 = no memory.
 static int tli_search_replace(tl_env *env, void **array, int32_t *capacity, int64_t needed, size_t item_bytes) {
-    int64_t count = needed + needed / 50 + 64;
+    int64_t count = needed + needed / 200 + 64;
     if (needed < *capacity) return 1;
     if (count > INT32_MAX) return 0;
     tli_release(env, *array);

@@ -431,8 +431,8 @@ static void a_large_search_goes_on(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-// Graphs of 100 000 nodes take 1 KiB for each node: plans, lists of calls that are too long to become sequences, refusals.
-static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
+// Graphs of 100 000 nodes take 1 KiB and 8 bytes, of the rows of states, for each node: plans, lists of calls that are too long to become sequences, refusals.
+static void a_large_graph_takes_about_a_kibibyte_a_node(void **state) {
     static const struct { shape kind; int permille, fits; uint64_t work_limit; } rows[] = {
         { SHAPE_LAYERED, 20, 1, 200000000 }, { SHAPE_LAYERED, 0, 0, 200000000 }, { SHAPE_WIDE, 30, 1, 0 },
         { SHAPE_RANDOM, 600, 1, 200000000 }, { SHAPE_CHAIN, 1, 0, 200000000 }
@@ -459,7 +459,7 @@ static void a_large_graph_takes_a_kibibyte_a_node(void **state) {
         assert_int_equal(result, rows[k].fits ? TL_OK : TL_ERROR_INFEASIBLE);
         if (result) assert_true(report.least_budget_bytes < keep_all_peak(&graph, 0) / 50);
         else assert_true(replay(&graph, &plan).peak_bytes <= desc.budget_bytes);
-        if (counter.peak > 1024 * (uint64_t)NODES) fail_msg("%s, %d permille: %.0f bytes a node", name_shape(rows[k].kind),
+        if (counter.peak > 1032 * (uint64_t)NODES) fail_msg("%s, %d permille: %.0f bytes a node", name_shape(rows[k].kind),
                                                             rows[k].permille, (double)counter.peak / NODES);
         tl_free_plan(&env, &plan);
         assert_true(counter.live == 0);
@@ -480,7 +480,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_loaded_sequence_equals_one_put_together),
         cmocka_unit_test(a_work_limit_is_kept),
         cmocka_unit_test(a_large_search_goes_on),
-        cmocka_unit_test(a_large_graph_takes_a_kibibyte_a_node),
+        cmocka_unit_test(a_large_graph_takes_about_a_kibibyte_a_node),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
