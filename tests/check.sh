@@ -156,22 +156,23 @@ step_s390x() {
 # The same plans, to the last step, from every compiler, optimisation, word size and byte order: from the libraries of the
 # steps above, and from clang -O3.
 step_plans() {
-    local name runner cc library all=()
+    local name runner cc library build all=()
     make -s -j"$jobs" build/parts/libtl_strategy.so
-    implementation tl_strategy.h $out/plans-clang-O3.o clang -std=c99 -O3 -ffp-contract=off &
+    implementation_source tl_strategy.h
     make -s -j"$jobs" $out/m32/parts/libtl_strategy.so B=$out/m32 CC=gcc CFLAGS="$m32_build"
     make -s -j"$jobs" $out/s390x/parts/libtl_strategy.so B=$out/s390x CC=$s390x_cc CFLAGS="$s390x_build"
     [ -e $out/joined.o ] || joined_object
-    wait $!
     while IFS='|' read -r name runner library cc; do
         all+=("$name")
+        build=
+        [ "$name" != clang-O3 ] || build="$cc -std=c99 -ffp-contract=off -I. -c -o $library $whole && "     # beside the slowest
         [[ $library = *.o ]] || library="-L$library -Wl,-rpath,$PWD/$library -ltl_strategy"
-        echo "$cc -std=c99 -ffp-contract=off ${strict[*]} -o $out/plans-$name tests/plan_hash.c $library -lm -lpthread && $runner $out/plans-$name > $out/plans-$name.txt"
+        echo "$build$cc -std=c99 -ffp-contract=off ${strict[*]} -o $out/plans-$name tests/plan_hash.c $library -lm -lpthread && $runner $out/plans-$name > $out/plans-$name.txt"
     done > $out/plans.list <<< "s390x|$s390x_runner|$out/s390x/parts|$s390x_cc $s390x_build
+clang-O3||$out/plans-clang-O3.o|clang -O3
 gcc-O2||build/parts|gcc -O2
 m32||$out/m32/parts|gcc $m32_build
-gcc-O3||$out/joined.o|gcc -O3
-clang-O3||$out/plans-clang-O3.o|clang -O3"
+gcc-O3||$out/joined.o|gcc -O3"
     parallel < $out/plans.list
     for name in "${all[@]}"; do
         cmp $out/plans-gcc-O2.txt "$out/plans-$name.txt" || {

@@ -208,9 +208,130 @@ static void rows_in_rings_give_the_bits_of_whole_tensors(void **state) {
     assert_true(row_calls > 10L * count && slot_calls > 0 && streamed > 0);
 }
 
+// -- refusals --
+
+// A run of a net's graph with these rows.
+static tl_result try_run(tl_env *env, tl_backend *backend, const row_net *n, const tl_rows_plan *rows, int training, tl_fusion_plan *fusion) {
+    spy s;
+    tl_kernel kernels[3];
+    tl_run_desc desc;
+    tl_run *run = NULL;
+    tl_result result;
+    memset(&s, 0, sizeof s);
+    memset(&desc, 0, sizeof desc);
+    memset(kernels, 0, sizeof kernels);
+    kernels[0].op = "rows_op"; kernels[0].forward = compute_rows; kernels[0].user = &s;
+    kernels[1].op = "elements"; kernels[1].forward = compute_elements; kernels[1].user = &s;
+    kernels[2].op = "input"; kernels[2].forward = load_rows; kernels[2].user = &s;
+    desc.graph = &n->graph;
+    desc.backend = backend;
+    desc.kernels = kernels;
+    desc.kernel_count = 3;
+    desc.inference = !training;
+    desc.rows = rows;
+    desc.fusion = fusion;
+    result = tl_init_run(env, &desc, &run);
+    tl_free_run(run);
+    return result;
+}
+
+// A net with a region of at least four members.
+static void plan_net(row_net *n, tl_rows_plan *rows, uint64_t alignment) {
+    tl_env env = silent_env();
+    tl_rows_desc ask;
+    uint64_t seed;
+    memset(&ask, 0, sizeof ask);
+    memset(rows, 0, sizeof *rows);
+    for (seed = 1; rows->member_count < 4; seed++) {
+        tl_free_rows_plan(&env, rows);
+        if (seed > 1) tl_free_graph(&env, &n->graph);
+        random_row_net(n, seed, MOST_NODES);
+        ask.graph = &n->graph;
+        ask.alignment_bytes = alignment;
+        assert_int_equal(tl_plan_rows(&env, &ask, rows), TL_OK);
+    }
+}
+
+static void plans_of_rows_that_are_damaged_are_refused(void **state) {
+    tl_env env = silent_env();
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_rows_plan rows;
+    tl_row_member *members;
+    tl_row_link *links;
+    static row_net n;
+    int32_t k, at;
+    (void)state;
+    memset(&cpu, 0, sizeof cpu);
+    assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
+    plan_net(&n, &rows, 64);
+    members = (tl_row_member *)(uintptr_t)rows.members;
+    links = (tl_row_link *)(uintptr_t)rows.links;
+    assert_int_equal(try_run(&env, &backend, &n, &rows, 0, NULL), TL_OK);
+    for (at = 0; at < rows.member_count; at++)
+        for (k = 0; k < 9; k++) {
+            tl_row_member kept = members[at];
+            if (k == 0) members[at].node = n.count;
+            if (k == 1) members[at].rows++;
+            if (k == 2) members[at].block_rows = 0;
+            if (k == 3) members[at].row_bytes += 4;
+            if (k == 4) members[at].ring_rows = UINT64_MAX / 2;
+            if (k == 5) members[at].ring_offset += 32;
+            if (k == 6) members[at].shares = at;
+            if (k == 7) members[at].takes_slots = MOST_INPUTS + 1;
+            if (k == 8) members[at].first_link++;
+            assert_int_equal(try_run(&env, &backend, &n, &rows, 0, NULL), TL_ERROR_INVALID_ARG);
+            members[at] = kept;
+        }
+    for (at = 0; at < rows.member_count; at++)
+        for (k = 0; k < n.layers[members[at].node].input_count; k++) {
+            tl_row_link *link = &links[members[at].first_link + k], kept = *link;
+            link->member = at;
+            assert_int_equal(try_run(&env, &backend, &n, &rows, 0, NULL), TL_ERROR_INVALID_ARG);
+            link->member = kept.member < 0 ? 0 : -1;
+            assert_int_equal(try_run(&env, &backend, &n, &rows, 0, NULL), TL_ERROR_INVALID_ARG);
+            *link = kept;
+            link->relation.kind = TL_RELATION_COUNT;
+            assert_int_equal(try_run(&env, &backend, &n, &rows, 0, NULL), TL_ERROR_INVALID_ARG);
+            *link = kept;
+        }
+    assert_int_equal(try_run(&env, &backend, &n, &rows, 0, NULL), TL_OK);
+    tl_free_rows_plan(&env, &rows);
+    tl_free_graph(&env, &n.graph);
+    tl_free_cpu_backend(&env, &backend);
+}
+
+static void rows_refuse_what_they_do_not_go_with(void **state) {
+    tl_env env = silent_env();
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_rows_plan rows;
+    tl_fusion_desc ask;
+    tl_fusion_plan fusion;
+    static row_net n;
+    (void)state;
+    memset(&cpu, 0, sizeof cpu);
+    memset(&ask, 0, sizeof ask);
+    assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
+    plan_net(&n, &rows, 64);
+    assert_int_equal(try_run(&env, &backend, &n, &rows, 1, NULL), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(env.error.text, "rows: are of an inference"));
+    ask.graph = &n.graph;
+    ask.inference = 1;
+    assert_int_equal(tl_plan_fusion(&env, &ask, &fusion), TL_OK);
+    assert_int_equal(try_run(&env, &backend, &n, &rows, 0, &fusion), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(env.error.text, "rows: go without fusion"));
+    tl_free_fusion_plan(&env, &fusion);
+    tl_free_rows_plan(&env, &rows);
+    tl_free_graph(&env, &n.graph);
+    tl_free_cpu_backend(&env, &backend);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_in_rings_give_the_bits_of_whole_tensors),
+        cmocka_unit_test(plans_of_rows_that_are_damaged_are_refused),
+        cmocka_unit_test(rows_refuse_what_they_do_not_go_with),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
