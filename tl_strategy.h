@@ -1594,8 +1594,8 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 //
 // In place: a node whose inplace names an input that it reads 1:1, from a node which it alone reads, uses
 // that node's ring. If it reads windows, and one row of it is read at once, its row stands in the place of
-// the first row of the windows: such a kernel, called for one row, must not read a value behind the one that
-// it overwrites.
+// the first row of the windows: such a kernel, called for one row, overwrites that row, of which it has read by
+// then what it needs (a depthwise convolution keeps one channel of it).
 
 typedef struct tl_rows_desc {
     const tl_graph *graph;           // not NULL
