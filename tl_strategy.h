@@ -8635,7 +8635,8 @@ static size_t tli_finish(tli_writer *w) {
       "operations", "") \
     X(ROWS_ARE_OF_AN_INFERENCE, "rows: are of an inference", "") \
     X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \
-    X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "")
+    X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "") \
+    X(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "")
 
 // -- errors: rules of [13] TRACE --
 
@@ -67300,18 +67301,15 @@ static int tli_calls_rows(const tl_run *run) {
 }
 static tl_result tli_take_rows(tl_run *run) {
     return run->desc.rows ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                                     TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT))
-                          : TL_OK;
+                                     TLI_RULE(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT)) : TL_OK;
 }
 #endif
 
-#ifndef TL_ONLY_TABLES
 TLI_IMPL void *tl_find_row(const tl_operand *operand, uint64_t row, uint64_t row_bytes) {
     TL_ASSERT(operand);
     if (!operand->rows) return (char *)operand->host + row * row_bytes;
     return (char *)operand->host + (row + operand->shift) % operand->rows * operand->row_bytes;
 }
-#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
 #ifndef TL_ONLY_TABLES
@@ -70709,6 +70707,7 @@ static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     operand->range = *range;
     operand->host = range->bytes ? tli_range_host(run, range) : NULL;
     operand->format = TL_FORMAT_F32;
+    operand->rows = 0;
 }
 
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {

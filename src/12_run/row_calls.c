@@ -325,16 +325,13 @@ static int tli_calls_rows(const tl_run *run) {
 }
 static tl_result tli_take_rows(tl_run *run) {
     return run->desc.rows ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                                     TLI_RULE(FUSION_TL_NO_PLANNERS_LEFT_IT_OUT))
-                          : TL_OK;
+                                     TLI_RULE(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT)) : TL_OK;
 }
 #endif
 
-#ifndef TL_ONLY_TABLES
 TLI_IMPL void *tl_find_row(const tl_operand *operand, uint64_t row, uint64_t row_bytes) {
     TL_ASSERT(operand);
     if (!operand->rows) return (char *)operand->host + row * row_bytes;
     return (char *)operand->host + (row + operand->shift) % operand->rows * operand->row_bytes;
 }
-#endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -14,6 +14,8 @@ static tl_result compute(const tl_kernel_call *call, void *user) {
 
 static uint64_t (*version)(int32_t node, int32_t micro_batch, void *user);   // of the next run
 
+static const void *rows;    // of the next run: regions of rows, which nobody reads
+
 static uint64_t version_one(int32_t node, int32_t micro_batch, void *user) {
     (void)node;
     (void)micro_batch;
@@ -41,6 +43,7 @@ static tl_result init_run(const tl_strategy *strategy, const uint8_t *formats, t
     desc.formats = formats;
     desc.loss_scaler = scaler;
     desc.version = version;
+    desc.rows = (const struct tl_rows_plan *)rows;
     layer.forward = layer.backward = compute;
     layer.output_bytes = 4;
     result = tl_init_layer_run(&env, &desc, &layer, 1, 4, &run);
@@ -68,11 +71,19 @@ static tl_result init_cached(int has_versions) {
     return result;
 }
 
+static tl_result init_rows(void) {
+    tl_result result;
+    rows = &version;
+    result = init_run(NULL, NULL, NULL);
+    rows = NULL;
+    return result;
+}
+
 int main(void) {
     static const uint8_t formats[2] = { TL_FORMAT_F32, TL_FORMAT_F32 };
     tl_loss_scaler scaler = tl_default_loss_scaler(NULL);
     return init_run(NULL, formats, NULL) != TL_ERROR_UNSUPPORTED || init_run(NULL, NULL, &scaler) != TL_ERROR_UNSUPPORTED ||
-           init_run(NULL, NULL, NULL) != TL_OK || init_lazy(tl_gradient_checkpointed(0), TL_MEMORY_STANDARD) != TL_ERROR_UNSUPPORTED ||
+           init_run(NULL, NULL, NULL) != TL_OK || init_rows() != TL_ERROR_UNSUPPORTED || init_lazy(tl_gradient_checkpointed(0), TL_MEMORY_STANDARD) != TL_ERROR_UNSUPPORTED ||
            init_lazy(tl_gradient_checkpointed(2), TL_MEMORY_POOLED) != TL_ERROR_UNSUPPORTED ||
            init_lazy(tl_gradient_full(), TL_MEMORY_MINIMAL_PEAK) != TL_ERROR_UNSUPPORTED ||
            init_lazy(tl_gradient_none(), TL_MEMORY_MINIMAL_PEAK) != TL_ERROR_UNSUPPORTED ||
