@@ -2746,7 +2746,7 @@ typedef struct tl_remat_desc {
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
     int32_t  live;              // 1 = the budget binds the sum of live bytes, as papers count it, and the
                                 // plan has no places; 0 = it has, and the budget binds their arena
-    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = that of the device, else 1
     uint64_t block_bytes;       // their arenas are cut as in tl_places_desc; 0 = not
     tl_codec codec;             // f32 tensors may be compressed by it; 0 = none
     const uint8_t *lossless;    // [tensors] 1 = is never compressed: not of f32, or not to lose precision;
@@ -2951,7 +2951,7 @@ typedef struct tl_chain_plan_desc {
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
     const tl_device *device;    // its capacity; 0 = none is known
     int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
-    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = that of the device, else 1
 } tl_chain_plan_desc;
 
 // Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
@@ -3010,7 +3010,7 @@ typedef struct tl_policy_desc {
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
     const tl_device *device;    // its capacity; 0 = none is known
     int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
-    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = that of the device, else 1
 } tl_policy_desc;
 
 // Make the plan of a policy.
@@ -41883,6 +41883,11 @@ static tli_arena_plan tli_arena_of(tl_env *env, const tli_arena_planner *planner
     return a;
 }
 
+// Places are aligned as asked, else as the device asks.
+static uint64_t tli_arena_alignment(uint64_t alignment, const tl_device *device) {
+    return alignment || !device ? alignment : device->alignment_bytes;
+}
+
 // Plan with places. *lowered: whether the arena of the first plan was too large.
 static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        int is_trial, tl_plan *plan, tl_remat_report *report, int *lowered) {
@@ -41893,7 +41898,8 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     a.block_bytes = desc->block_bytes;
     a.work_end = desc->work_limit < TLI_LAYOUT_WORK ? 0 : desc->work_limit;
     a.report = report;
-    result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
+    result = tli_plan_in_arena(&a, budget, tli_arena_alignment(desc->alignment_bytes, desc->device),
+                               tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
     return result;
 }
@@ -41993,7 +41999,8 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     a = tli_arena_of(env, &tli_arena_chain, desc->graph, desc->device, desc->work_limit, plan);
     a.chain = *desc;
     a.report = report;
-    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_chain_desc(env, desc));
+    return tli_plan_in_arena(&a, &budget, tli_arena_alignment(desc->alignment_bytes, desc->device),
+                               tli_check_chain_desc(env, desc));
 }
 
 TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
@@ -42004,7 +42011,8 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
     a = tli_arena_of(env, &tli_arena_policy, desc->graph, desc->device, 0, plan);
     a.policy = *desc;
-    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy_desc(env, desc));
+    return tli_plan_in_arena(&a, &budget, tli_arena_alignment(desc->alignment_bytes, desc->device),
+                               tli_check_policy_desc(env, desc));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION

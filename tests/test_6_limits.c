@@ -423,6 +423,38 @@ static void no_call_does_more_work_than_its_limit(void **state) {
     assert_true(planned > 0);
 }
 
+// Where the desc says no alignment, places have that of the device.
+static void places_are_aligned_as_the_device_asks(void **state) {
+    tl_random random = { 900 };
+    int i, planned = 0;
+    (void)state;
+    for (i = 0; i < 60; i++) {
+        tl_env env = silent_env();
+        tl_device device = { 0 };
+        tl_remat_desc desc;
+        tl_graph graph;
+        tl_plan plan, keep_all;
+        int32_t k;
+        memset(&desc, 0, sizeof desc);
+        assert_int_equal(random_graph(NULL, &random, 10, &graph), TL_OK);
+        assert_int_equal(tl_plan_keep_all(NULL, &graph, 0, &keep_all), TL_OK);
+        device.alignment_bytes = 64;
+        desc.graph = &graph;
+        desc.device = &device;
+        desc.budget_bytes = keep_all.peak_bytes + 64 * (uint64_t)graph.tensor_count - (i % 2 ? keep_all.peak_bytes / 4 : 0);
+        if (!tl_plan_remat(&env, &desc, &plan, NULL)) {
+            planned++;
+            for (k = 0; k < plan.offset_count; k++) assert_int_equal(plan.offsets[k] % 64, 0);
+            tl_free_plan(&env, &plan);
+        } else {
+            assert_int_equal(env.error.code, TL_ERROR_INFEASIBLE);
+        }
+        tl_free_plan(NULL, &keep_all);
+        tl_free_graph(NULL, &graph);
+    }
+    assert_true(planned > 30);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budget_zero_is_no_limit),
@@ -436,6 +468,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_search_starts_at_the_floor_and_not_below),
         cmocka_unit_test(one_step_of_work_gives_an_answer_that_holds),
         cmocka_unit_test(no_call_does_more_work_than_its_limit),
+        cmocka_unit_test(places_are_aligned_as_the_device_asks),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

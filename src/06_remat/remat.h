@@ -91,7 +91,7 @@ typedef struct tl_remat_desc {
     tl_remat_form form;         // 0 = any plan; once: for executors that can do less, without a host tier
     int32_t  live;              // 1 = the budget binds the sum of live bytes, as papers count it, and the
                                 // plan has no places; 0 = it has, and the budget binds their arena
-    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1; the device's is not read
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = that of the device, else 1
     uint64_t block_bytes;       // their arenas are cut as in tl_places_desc; 0 = not
     tl_codec codec;             // f32 tensors may be compressed by it; 0 = none
     const uint8_t *lossless;    // [tensors] 1 = is never compressed: not of f32, or not to lose precision;
@@ -296,7 +296,7 @@ typedef struct tl_chain_plan_desc {
     uint64_t work_limit;        // elementary steps of a few ns; 0 = 400 million, about a second
     const tl_device *device;    // its capacity; 0 = none is known
     int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
-    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = that of the device, else 1
 } tl_chain_plan_desc;
 
 // Plan recomputation stage by stage: the optimum over persistent schedules, in exact bytes.
@@ -355,7 +355,7 @@ typedef struct tl_policy_desc {
     int32_t  inference;         // 1 = forward only: keep-all alone can do that
     const tl_device *device;    // its capacity; 0 = none is known
     int32_t  live;              // as in tl_remat_desc: 1 = the budget binds live bytes, no places
-    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = 1
+    uint64_t alignment_bytes;   // of the places, a power of two up to 2^30; 0 = that of the device, else 1
 } tl_policy_desc;
 
 // Make the plan of a policy.

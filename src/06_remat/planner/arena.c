@@ -862,6 +862,11 @@ static tli_arena_plan tli_arena_of(tl_env *env, const tli_arena_planner *planner
     return a;
 }
 
+// Places are aligned as asked, else as the device asks.
+static uint64_t tli_arena_alignment(uint64_t alignment, const tl_device *device) {
+    return alignment || !device ? alignment : device->alignment_bytes;
+}
+
 // Plan with places. *lowered: whether the arena of the first plan was too large.
 static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, const tli_budget *budget,
                                        int is_trial, tl_plan *plan, tl_remat_report *report, int *lowered) {
@@ -872,7 +877,8 @@ static tl_result tli_plan_remat_placed(tl_env *env, const tl_remat_desc *desc, c
     a.block_bytes = desc->block_bytes;
     a.work_end = desc->work_limit < TLI_LAYOUT_WORK ? 0 : desc->work_limit;
     a.report = report;
-    result = tli_plan_in_arena(&a, budget, desc->alignment_bytes, tli_check_remat(env, desc, budget));
+    result = tli_plan_in_arena(&a, budget, tli_arena_alignment(desc->alignment_bytes, desc->device),
+                               tli_check_remat(env, desc, budget));
     *lowered = a.turns > 1;
     return result;
 }
@@ -972,7 +978,8 @@ TLI_IMPL tl_result tl_plan_chain(tl_env *env, const tl_chain_plan_desc *desc, tl
     a = tli_arena_of(env, &tli_arena_chain, desc->graph, desc->device, desc->work_limit, plan);
     a.chain = *desc;
     a.report = report;
-    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_chain_desc(env, desc));
+    return tli_plan_in_arena(&a, &budget, tli_arena_alignment(desc->alignment_bytes, desc->device),
+                               tli_check_chain_desc(env, desc));
 }
 
 TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_plan *plan) {
@@ -983,7 +990,8 @@ TLI_IMPL tl_result tl_plan_policy(tl_env *env, const tl_policy_desc *desc, tl_pl
     if (desc->live) return tli_plan_policy(env, desc, &budget, plan, NULL);
     a = tli_arena_of(env, &tli_arena_policy, desc->graph, desc->device, 0, plan);
     a.policy = *desc;
-    return tli_plan_in_arena(&a, &budget, desc->alignment_bytes, tli_check_policy_desc(env, desc));
+    return tli_plan_in_arena(&a, &budget, tli_arena_alignment(desc->alignment_bytes, desc->device),
+                               tli_check_policy_desc(env, desc));
 }
 #endif  // TL_NO_PLANNERS
 #endif  // TL_STRATEGY_IMPLEMENTATION
