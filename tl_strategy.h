@@ -5462,10 +5462,12 @@ typedef struct tl_operand {
     void     *host;    // address while the step is mapped (see tl_next_step), else NULL; NULL for 0 bytes
     tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
                        // and for saved bytes and scratch, it is f32, whatever call->precision says
+#ifndef TL_ONLY_TABLES
     uint64_t  rows;    // in a region of rows (tl_run_desc.rows): it is a ring of so many, see tl_find_row;
                        // 0 = it is whole, or holds the elements of the call alone
     uint64_t  shift;   // of a ring: row r of the tensor is row (r + shift) % rows of it
     uint64_t  row_bytes;   // of a ring: from one of its rows to the next
+#endif
 } tl_operand;
 
 // One call of a kernel. Counts are those of the node.
@@ -67315,8 +67317,11 @@ static tl_result tli_take_rows(tl_run *run) {
 
 TLI_IMPL void *tl_find_row(const tl_operand *operand, uint64_t row, uint64_t row_bytes) {
     TL_ASSERT(operand);
-    if (!operand->rows) return (char *)operand->host + row * row_bytes;
-    return (char *)operand->host + (row + operand->shift) % operand->rows * operand->row_bytes;
+#ifndef TL_ONLY_TABLES
+    if (operand->rows)
+        return (char *)operand->host + (row + operand->shift) % operand->rows * operand->row_bytes;
+#endif
+    return (char *)operand->host + row * row_bytes;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION
 #if defined(TL_STRATEGY_IMPLEMENTATION) && !defined(TL_STRATEGY_IMPLEMENTATION_DONE)
@@ -70715,7 +70720,6 @@ static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     operand->range = *range;
     operand->host = range->bytes ? tli_range_host(run, range) : NULL;
     operand->format = TL_FORMAT_F32;
-    operand->rows = 0;
 }
 
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {

@@ -331,7 +331,10 @@ static tl_result tli_take_rows(tl_run *run) {
 
 TLI_IMPL void *tl_find_row(const tl_operand *operand, uint64_t row, uint64_t row_bytes) {
     TL_ASSERT(operand);
-    if (!operand->rows) return (char *)operand->host + row * row_bytes;
-    return (char *)operand->host + (row + operand->shift) % operand->rows * operand->row_bytes;
+#ifndef TL_ONLY_TABLES
+    if (operand->rows)
+        return (char *)operand->host + (row + operand->shift) % operand->rows * operand->row_bytes;
+#endif
+    return (char *)operand->host + row * row_bytes;
 }
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -67,10 +67,12 @@ typedef struct tl_operand {
     void     *host;    // address while the step is mapped (see tl_next_step), else NULL; NULL for 0 bytes
     tl_format format;  // of the tensor, and of its gradient, from tl_run_desc.formats. Without formats,
                        // and for saved bytes and scratch, it is f32, whatever call->precision says
+#ifndef TL_ONLY_TABLES
     uint64_t  rows;    // in a region of rows (tl_run_desc.rows): it is a ring of so many, see tl_find_row;
                        // 0 = it is whole, or holds the elements of the call alone
     uint64_t  shift;   // of a ring: row r of the tensor is row (r + shift) % rows of it
     uint64_t  row_bytes;   // of a ring: from one of its rows to the next
+#endif
 } tl_operand;
 
 // One call of a kernel. Counts are those of the node.

@@ -243,7 +243,6 @@ static void tli_call_operand(tl_run *run, const tl_range *range, int writes) {
     operand->range = *range;
     operand->host = range->bytes ? tli_range_host(run, range) : NULL;
     operand->format = TL_FORMAT_F32;
-    operand->rows = 0;
 }
 
 static void tli_call_tensor(tl_run *run, int32_t tensor, const tl_range *whole, int writes) {
