@@ -17,7 +17,7 @@ typedef struct tli_regions {
     uint64_t alignment, limit;  // of the peak
     tl_row_member *members;     // [count] candidates; rows 0 = it may be in no region
     tl_row_link   *links;       // [inputs]; members are candidates, -1 = made by none
-    int32_t  count, link_count, member_count;
+    int32_t  count, link_count;     // candidates, links
     int32_t *places;            // [nodes] the candidate that a node is; -1 = it is none
     int32_t *owners;            // [links] the candidate that has it
     int32_t *next_readers;      // [links] the next link that reads the same candidate; -1 = none
