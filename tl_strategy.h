@@ -1653,7 +1653,7 @@ typedef struct tl_rows_plan {
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or
 //          along another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
-// Cost:    O(nodes x rows of up to 256 nodes in a row x log(rows)).
+// Cost:    O(nodes x rows of up to 64 nodes, the most of a region, x log(rows)).
 TLDEF tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_plan *rows);
 TLDEF void      tl_free_rows_plan(tl_env *env, tl_rows_plan *rows);  // accepts zeroed ones
 #endif
@@ -16094,7 +16094,7 @@ static uint64_t tli_row_scratch(uint64_t bytes, uint64_t count, uint64_t rows) {
 // All nodes but inputs are candidates for regions, in the order of the graph, and so is each stream that can be
 // loaded by rows, right before its reader. They are described as if they were members of one region.
 
-#define TLI_REGION_SPAN 256     // members of a region, at most
+#define TLI_REGION_SPAN 64      // members of a region, at most
 #define TLI_MOST_ROWS INT32_MAX
 #define TLI_MOST_REGION_ALIGNMENT (UINT64_C(1) << 30)
 

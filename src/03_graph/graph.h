@@ -980,7 +980,7 @@ typedef struct tl_rows_plan {
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or
 //          along another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
-// Cost:    O(nodes x rows of up to 256 nodes in a row x log(rows)).
+// Cost:    O(nodes x rows of up to 64 nodes, the most of a region, x log(rows)).
 TLDEF tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_plan *rows);
 TLDEF void      tl_free_rows_plan(tl_env *env, tl_rows_plan *rows);  // accepts zeroed ones
 #endif

@@ -6,7 +6,7 @@
 // All nodes but inputs are candidates for regions, in the order of the graph, and so is each stream that can be
 // loaded by rows, right before its reader. They are described as if they were members of one region.
 
-#define TLI_REGION_SPAN 256     // members of a region, at most
+#define TLI_REGION_SPAN 64      // members of a region, at most
 #define TLI_MOST_ROWS INT32_MAX
 #define TLI_MOST_REGION_ALIGNMENT (UINT64_C(1) << 30)
 
