@@ -199,5 +199,6 @@
     X(APPLY_OPTIMIZER, "tl_apply_optimizer") \
     X(APPLY_PIECES, "tl_apply_pieces") \
     X(CHOOSE_PIECES, "tl_choose_pieces") \
-    X(PLAN_ROWS, "tl_plan_rows")
+    X(PLAN_ROWS, "tl_plan_rows") \
+    X(CUT_ROWS, "tl_cut_rows")
 #endif  // TL_STRATEGY_IMPLEMENTATION

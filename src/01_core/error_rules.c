@@ -297,13 +297,15 @@
     X(MUST_BE_A_NUMBER_FROM_1_TO_2_64_1, "must be a number from 1 to 2^64 - 1", "line") \
     X(MUST_BE_ONE_RELATION_AN_INPUT, "must be one relation for each input", "line") \
     X(MUST_BE_RELATIONS_LIKE_1_1_OR_3_1_1, \
-      "must be 1:1, whole, up<stride> or <kernel>/<stride>/<padding>[/<dilation>], for each input", "line") \
+      "must be 1:1, whole, part, up<stride> or <kernel>/<stride>/<padding>[/<dilation>], for each input", \
+      "line") \
     X(MUST_BE_ONE_FORMAT_AN_OUTPUT, "must be one format for each output", "line") \
     X(MUST_BE_ONE_FORMAT_A_MOMENT, "must be one format for each moment", "line") \
     X(MUST_BE_FORMATS_LIKE_F32_OR_I8, "must be f32, f16, bf16, i32, i16, i8, i4 or none", "line") \
     X(MUST_BE_CONSTANTS_LIKE_400_I8, "must be bytes and formats, like 400:i8", "line") \
     X(ROWS_ARE_MISSING, \
-      "rows: must be > 0 where row_axis, relations, row_unit, ordered or stream are given", "node, line") \
+      "rows: must be > 0 where row_axis, relations, row_unit, ordered, reduces or stream are given", \
+      "node, line") \
     X(ROWS_AXIS_MUST_BE_0_TO_7, "rows: the axis must be 0 to 7", "node, line") \
     X(ROWS_MUST_BE_POSITIVE, "rows, row_unit: must be > 0", "node, line") \
     X(ROWS_STATE_HAS_NONE, "rows: a state has none", "node, line") \
@@ -311,7 +313,7 @@
     X(ROWS_OUTPUT_0_MUST_DIVIDE_BY_THEM, "rows: the bytes of output 0 must divide by them", "node, line") \
     X(ROWS_SAVED_MUST_DIVIDE_BY_THEM, "rows: the saved bytes must divide by them", "node, line") \
     X(ROW_UNIT_MUST_DIVIDE_ROWS, "row_unit: must divide rows", "node, line") \
-    X(ORDERED_STREAM_MUST_BE_0_OR_1, "ordered, stream: must be 0 or 1", "node, line") \
+    X(ORDERED_STREAM_MUST_BE_0_OR_1, "ordered, reduces, stream: must be 0 or 1", "node, line") \
     X(RIN_THERE_IS_NO_SUCH_RELATION, "rin: there is no such relation", "node, line") \
     X(RIN_WINDOW_MUST_HAVE_ROWS, "rin: the kernel of a window must be > 0", "node, line") \
     X(RIN_STRIDE_MUST_BE_POSITIVE, "rin: the stride must be > 0", "node, line") \
@@ -320,6 +322,10 @@
       "rin: the padding must be at least 0, and less than the rows under a window", "node, line") \
     X(RIN_NUMBERS_ARE_OF_WINDOWS, \
       "rin: kernel, padding and dilation are of windows, the stride is of windows and up", "node, line") \
+    X(REDUCES_IS_OF_NODES_BY_ROWS, "reduces: is of a node that is called by rows", "node, line") \
+    X(LATE_IS_READ_BY_NO_NODE, "in: reads what a backward makes", "node, line") \
+    X(LATE_IS_MADE_BY_A_BACKWARD, \
+      "late: is of a node whose backward needs all of its outputs, without saved bytes", "node, line") \
     X(STREAM_IS_OF_INPUTS, "stream: is of a graph input", "node, line") \
     X(STREAM_IS_NO_RESULT, "stream: an input that is a result stays whole", "node, line") \
     X(STREAM_MUST_HAVE_ONE_READER, "stream: several nodes read it", "node, line") \
@@ -348,7 +354,27 @@
     X(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30, "alignment_bytes: must be at most 2^30", "") \
     X(ROWS_NO_DIVISION_FITS_LEAST_IS_BYTES, \
       "budget_bytes: %0 bytes are too few for any regions of rows; the least is %1", "budget, least budget") \
-    X(ROWS_NO_MEMORY_TO_FIND_REGIONS, "no memory to find regions of rows in", "")
+    X(ROWS_NO_MEMORY_TO_FIND_REGIONS, "no memory to find regions of rows in", "") \
+    X(CUTS_MISSING_OR_NEGATIVE_COUNT, "cuts: missing, or a negative count", "") \
+    X(CUTS_ARE_IN_ORDER, "cuts: must be nodes of the graph, in its order, first to last", "") \
+    X(CUT_BLOCKS_MUST_BE_POSITIVE, "block_count: must be > 0", "node") \
+    X(CUT_NODE_IS_CALLED_AS_A_WHOLE, \
+      "rows: a node of a region must have some, one output, and be neither dynamic, once nor a state", "node") \
+    X(CUT_NODE_HAS_OTHER_ROWS, "rows: others than those of its region", "node") \
+    X(CUT_NODE_HAS_ANOTHER_GRADIENT, "grad: all nodes of a region have a backward, or none has", "node") \
+    X(CUT_NODE_SCALES_OTHERWISE, "fixed: all nodes of a region scale with the batch, or none does", "node") \
+    X(CUT_RESULT_IS_THE_LAST, "keep: of a region, the last node alone can be a result", "node") \
+    X(CUT_REDUCES_IS_THE_LAST, "reduces: of a region, the last node alone can", "node") \
+    X(CUT_ADDS_IN_ANOTHER_ORDER, "ordered: is not, so in blocks its sums would have other bits", "node") \
+    X(CUT_ADDS_TWICE, \
+      "in: another node of the region adds to the gradient of what is read whole, so in blocks it would have " \
+      "other bits", "node") \
+    X(CUT_READS_STATISTICS, "in: reads statistics, which change once", "node") \
+    X(CUT_READS_PIECES, "in: reads a state in pieces, whose gradient is never whole", "node") \
+    X(CUT_READS_A_MEMBER_WHOLE, "rin: reads a node of its region whole", "node") \
+    X(CUT_READS_WINDOWS, "rin: windows and up are of tl_plan_rows", "node") \
+    X(CUT_INPUT_HAS_OTHER_ROWS, "rin: the bytes of an input do not divide by the rows", "node") \
+    X(MAY_ROUND_MUST_BE_0_OR_1, "may_round: must be 0 or 1", "")
 
 // -- errors: rules of [4] LAYOUT --
 
@@ -538,6 +564,7 @@
     X(NARROW_TABLE_HAS_TOO_LARGE_ARENA, \
       "is_narrow: in no unit that offsets have in common do all fit 32 bits", "") \
     X(NARROW_OMIT_NAMES_MUST_BE_0_OR_1, "is_narrow, omit_names: must be 0 or 1", "") \
+    X(HOST_HAS_A_COPY_OF_BEFORE, "makes %s, of which the host has a copy", "step, tensor") \
     X(MAY_RUN_ONCE_ONLY, "may run once only", "step, node") \
     X(REVOLVE_RUNS_NODES_AGAIN, "graph: a node may run once only, and this schedule runs nodes again", "") \
     X(IN_FLIGHT_MUST_BE_NOT_NEGATIVE, "in_flight: must be >= 0", "") \

@@ -63,6 +63,11 @@ static int32_t tli_find_stored(const tl_graph *graph, int32_t node, const tl_sto
 
 // -- attributes: rules --
 
+// Whether a relation is to all rows of an input.
+static int tli_is_all_rows(const tl_relation *r) {
+    return r->kind == TL_RELATION_WHOLE || r->kind == TL_RELATION_PART;
+}
+
 // The range of rows that the windows of one row span, less one.
 static int64_t tli_window_reach(const tl_relation *r) {
     return (int64_t)r->dilation * ((int64_t)r->kernel - 1);
@@ -88,17 +93,18 @@ static tl_relation tli_normal_relation(tl_relation relation) {
 }
 
 static int tli_has_attributes(const tl_node_desc *desc) {
-    return desc->rows || desc->row_axis || desc->relations || desc->row_unit || desc->ordered || desc->stream ||
-           desc->stored_count;
+    return desc->rows || desc->row_axis || desc->relations || desc->row_unit || desc->ordered ||
+           desc->reduces || desc->stream || desc->stored_count;
 }
 
 static tli_rule tli_check_desc_rows(const tl_node_desc *desc) {
     tli_rule rule = TLI_NO_RULE;
     int32_t k;
-    if (!desc->rows && (desc->row_axis || desc->relations || desc->row_unit || desc->ordered || desc->stream))
+    if (!desc->rows && (desc->row_axis || desc->relations || desc->row_unit || desc->ordered || desc->reduces ||
+                        desc->stream))
         return TLI_RULE(ROWS_ARE_MISSING);
     if (desc->row_axis < 0 || desc->row_axis > TLI_LAST_AXIS) return TLI_RULE(ROWS_AXIS_MUST_BE_0_TO_7);
-    if ((desc->ordered | desc->stream) & ~1) return TLI_RULE(ORDERED_STREAM_MUST_BE_0_OR_1);
+    if ((desc->ordered | desc->reduces | desc->stream) & ~1) return TLI_RULE(ORDERED_STREAM_MUST_BE_0_OR_1);
     for (k = 0; k < desc->input_count && desc->relations && !rule; k++) {
         tl_relation relation = tli_normal_relation(desc->relations[k]);
         rule = tli_check_relation(&relation);
@@ -118,9 +124,10 @@ static tli_rule tli_check_desc_attributes(const tl_node_desc *desc) {
 }
 
 // Whether the bytes of a node are as many for each of its rows. Those of 4 bits may share a byte.
-static tli_rule tli_check_row_bytes(const tl_graph *graph, const tl_node *node, uint64_t rows) {
+static tli_rule tli_check_row_bytes(const tl_graph *graph, const tl_node *node, const tl_node_rows *r,
+                                    uint64_t rows) {
     const tl_node_output *output = &graph->outputs[node->first_output];
-    if (output->format != TL_TENSOR_FORMAT_I4 && output->bytes % rows)
+    if (!r->reduces && output->format != TL_TENSOR_FORMAT_I4 && output->bytes % rows)
         return TLI_RULE(ROWS_OUTPUT_0_MUST_DIVIDE_BY_THEM);
     return node->saved_bytes % rows ? TLI_RULE(ROWS_SAVED_MUST_DIVIDE_BY_THEM) : TLI_NO_RULE;
 }
@@ -136,12 +143,13 @@ static tli_rule tli_check_node_rows(const tl_graph *graph, int32_t id) {
     if (!r->rows || !r->unit) return TLI_RULE(ROWS_MUST_BE_POSITIVE);
     if (r->axis > TLI_LAST_AXIS) return TLI_RULE(ROWS_AXIS_MUST_BE_0_TO_7);
     if (r->rows % r->unit) return TLI_RULE(ROW_UNIT_MUST_DIVIDE_ROWS);
-    if (r->ordered > 1 || r->stream > 1) return TLI_RULE(ORDERED_STREAM_MUST_BE_0_OR_1);
+    if (r->ordered > 1 || r->reduces > 1 || r->stream > 1) return TLI_RULE(ORDERED_STREAM_MUST_BE_0_OR_1);
     if (r->stream && !node->is_input) return TLI_RULE(STREAM_IS_OF_INPUTS);
+    if (r->reduces && (node->is_input || node->takes_blocks)) return TLI_RULE(REDUCES_IS_OF_NODES_BY_ROWS);
     if (r->stream && node->keep) return TLI_RULE(STREAM_IS_NO_RESULT);
     for (k = 0; k < node->input_count && !rule; k++)
         rule = tli_check_relation(&graph->attributes->relations[r->first_relation + k]);
-    return rule ? rule : tli_check_row_bytes(graph, node, r->rows);
+    return rule ? rule : tli_check_row_bytes(graph, node, r, r->rows);
 }
 
 static tli_rule tli_check_formats_of(const tl_graph *graph, const tl_node *node) {
@@ -331,6 +339,7 @@ static void tli_append_attributes(tl_graph *graph, const tl_node_desc *desc) {
         r->first_relation = a->relation_count;
         r->axis = (uint8_t)desc->row_axis;
         r->ordered = (uint8_t)desc->ordered;
+        r->reduces = (uint8_t)desc->reduces;
         r->stream = (uint8_t)desc->stream;
         for (k = 0; k < desc->input_count; k++) {
             tl_relation *relation = (tl_relation *)&a->relations[a->relation_count++];
@@ -357,13 +366,14 @@ static void tli_describe_attributes(const tl_graph *graph, int32_t id, tl_node_d
     desc->row_unit = r->unit;
     desc->row_axis = r->axis;
     desc->ordered = r->ordered;
+    desc->reduces = r->reduces;
     desc->stream = r->stream;
     desc->relations = desc->input_count ? &graph->attributes->relations[r->first_relation] : NULL;
 }
 
 static void tli_omit_rows(tl_node_desc *desc) {
     desc->rows = desc->row_unit = 0;
-    desc->row_axis = desc->ordered = desc->stream = 0;
+    desc->row_axis = desc->ordered = desc->reduces = desc->stream = 0;
     desc->relations = NULL;
 }
 
@@ -371,7 +381,8 @@ static void tli_omit_rows(tl_node_desc *desc) {
 // Leave the rows out where the bytes of a desc are not as many for each.
 static void tli_fit_rows(tl_node_desc *desc, uint8_t format) {
     if (desc->rows && (desc->saved_bytes % desc->rows ||
-                       (format != TL_TENSOR_FORMAT_I4 && desc->output_bytes[0] % desc->rows)))
+                       (!desc->reduces && format != TL_TENSOR_FORMAT_I4 &&
+                        desc->output_bytes[0] % desc->rows)))
         tli_omit_rows(desc);
 }
 #endif
@@ -410,7 +421,8 @@ static int tli_divide_attributes(tl_env *env, const tl_attributes *from, const t
         tl_node_rows *r = &rows[a->row_count];
         uint64_t by = node->fixed || from->rows[i].axis ? 1 : parts;
         *r = from->rows[i];
-        if (r->rows % by || r->rows / by % r->unit || tli_check_row_bytes(graph, node, r->rows / by)) continue;
+        if (r->rows % by || r->rows / by % r->unit || tli_check_row_bytes(graph, node, r, r->rows / by))
+            continue;
         r->rows /= by;
         r->first_relation = a->relation_count;
         for (k = 0; k < node->input_count; k++)
@@ -432,8 +444,8 @@ static uint64_t tli_mix_attributes(uint64_t hash, const tl_graph *graph) {
     for (i = 0; a && i < a->row_count; i++) {
         const tl_node_rows *r = &a->rows[i];
         hash = tl_mix_u64(hash, tl_mix_u64(r->rows, r->unit));
-        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)r->node << 32 | (uint64_t)r->axis << 2 |
-                                (uint64_t)r->ordered << 1 | r->stream);
+        hash = tl_mix_u64(hash, (uint64_t)(uint32_t)r->node << 32 | (uint64_t)r->reduces << 8 |
+                                (uint64_t)r->axis << 2 | (uint64_t)r->ordered << 1 | r->stream);
     }
     for (i = 0; a && i < a->relation_count; i++) {
         const tl_relation *r = &a->relations[i];
@@ -457,6 +469,7 @@ static const char *const tli_tensor_format_names[] = { TL_TENSOR_FORMATS(TLI_NAM
 static void tli_put_relation(tli_writer *w, const tl_relation *r) {
     switch ((tl_relation_kind)r->kind) {
     case TL_RELATION_WHOLE: tli_put(w, "whole"); break;
+    case TL_RELATION_PART: tli_put(w, "part"); break;
     case TL_RELATION_SAME: tli_put(w, "1:1"); break;
     case TL_RELATION_UP: tli_put(w, "up"); tli_put_i64(w, r->stride); break;
     case TL_RELATION_WINDOW:
@@ -497,6 +510,7 @@ static void tli_put_attributes(tli_writer *w, const tl_graph *graph, int32_t id)
         }
         if (r->unit != 1) { tli_put(w, " row_unit="); tli_put_u64(w, r->unit); }
         if (r->ordered) tli_put(w, " ordered");
+        if (r->reduces) tli_put(w, " reduces");
         if (r->stream) tli_put(w, " stream");
     }
     tli_put_formats(w, " format=", &graph->outputs[node->first_output], node->output_count);
@@ -540,6 +554,7 @@ static int tli_read_relation(tli_word word, tl_relation *r) {
     int32_t k;
     tli_zero(r, sizeof *r);
     if (tli_word_is(word, "whole")) return 1;
+    if (tli_word_is(word, "part")) { r->kind = TL_RELATION_PART; return 1; }
     if (tli_word_is(word, "1:1")) { r->kind = TL_RELATION_SAME; return 1; }
     if (word.length > 2 && word.text[0] == 'u' && word.text[1] == 'p') {
         word.text += 2; word.length -= 2;

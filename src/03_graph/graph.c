@@ -75,6 +75,9 @@ TLI_IMPL const char *tl_name_unit(const tl_graph *graph, int32_t node) {
 enum { TLI_INPUT_DIES = 2 };
 static int tli_dies(const tl_node *node) { return node->is_input == TLI_INPUT_DIES; }
 
+// Whether the backward of a node makes its outputs.
+static int tli_is_late(const tl_node *node) { return node->once == TL_ONCE_LATE; }
+
 // Whether a node is a state with an update, and one that holds its gradient.
 static int tli_has_update(const tl_node *node) {
     return node->state == TL_STATE_TRAINED || node->state == TL_STATE_HELD;
@@ -335,7 +338,7 @@ static tli_rule tli_check_inplace(const tl_graph *graph, int32_t id) {
 static tli_rule tli_check_attributes(const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     if (node->is_input > TLI_INPUT_DIES || node->has_grad > 1 || node->keep > 1 || node->fixed > 1 ||
-        node->takes_blocks > 1 || node->dynamic > 1 || node->once > 1)
+        node->takes_blocks > 1 || node->dynamic > 1 || node->once > TL_ONCE_LATE)
         return TLI_RULE(FLAGS_MUST_BE_0_OR_1);
     if (node->state >= TL_STATE_COUNT) return TLI_RULE(STATE_KIND_THERE_IS_NO_SUCH);
     if (!node->is_input != !(node->state || tli_same_text(tl_name_op(graph, id), "input")))
@@ -448,6 +451,20 @@ static tli_rule tli_check_dynamic_node(const tl_graph *graph, int32_t id) {
     return TLI_NO_RULE;
 }
 
+// The rules of outputs that a backward makes: it needs them all, so they are there, and no node reads them.
+static tli_rule tli_check_late_node(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    int32_t k;
+    for (k = 0; k < node->input_count; k++)
+        if (tli_is_late(&graph->nodes[graph->outputs[graph->inputs[node->first_input + k].tensor].node]))
+            return TLI_RULE(LATE_IS_READ_BY_NO_NODE);
+    if (!tli_is_late(node)) return TLI_NO_RULE;
+    if (!node->has_grad || node->saved_bytes) return TLI_RULE(LATE_IS_MADE_BY_A_BACKWARD);
+    for (k = node->first_output; k < node->first_output + node->output_count; k++)
+        if (!graph->outputs[k].needed) return TLI_RULE(LATE_IS_MADE_BY_A_BACKWARD);
+    return TLI_NO_RULE;
+}
+
 // Add a node to the sums of bytes (each output twice, because of its gradient), costs and weights.
 // While these fit 64 bits, so does every sum that counts each node once. Sums in which a node counts several
 // times, as where its forward runs again, need checks of their own.
@@ -483,6 +500,7 @@ static tl_result tli_check_node(tli_graph_rules *rules, const tl_graph *graph, i
     if (!rule) rule = tli_check_pieces(graph, id);
     if (!rule) rule = tli_check_reader(graph, id);
     if (!rule) rule = tli_check_dynamic_node(graph, id);
+    if (!rule) rule = tli_check_late_node(graph, id);
 #if TLI_ATTRIBUTES
     if (!rule) rule = tli_check_node_attributes(graph, id);
 #endif
@@ -801,8 +819,8 @@ static tli_rule tli_check_desc(const tl_node_desc *desc, const char *name, const
     if (desc->output_count < 1 || !desc->output_bytes) return TLI_RULE(OUTPUTS_THERE_MUST_BE_AT_LEAST_ONE);
     if (desc->inplace < 0 || desc->inplace > desc->input_count) return TLI_RULE(INPLACE_THERE_IS_NO_SUCH_INPUT);
     if (desc->layer < 0) return TLI_RULE(LAYER_MUST_NOT_BE_NEGATIVE);
-    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->once |
-         desc->dies) & ~1)
+    if ((desc->no_grad | desc->keep | desc->fixed | desc->takes_blocks | desc->dynamic | desc->dies) & ~1 ||
+        !tli_is_below(desc->once, TL_ONCE_LATE + 1))
         return TLI_RULE(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1);
     if (desc->origin < -1) return TLI_RULE(ORIGIN_MUST_BE_NODE_OR_NONE);
     if (desc->dies && (desc->keep || !tli_same_text(op, "input")))

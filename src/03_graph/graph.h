@@ -96,7 +96,8 @@ typedef enum tl_state { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state;
     X(TL_RELATION_WHOLE,  "whole", "all of them: keys, weights, a row that is added to each") \
     X(TL_RELATION_SAME,   "1:1",   "the same ones")                                           \
     X(TL_RELATION_WINDOW, "k/s/p", "those under its windows, as a convolution or a pool has them") \
-    X(TL_RELATION_UP,     "up",    "row i / stride for row i, as an upsampling has them")
+    X(TL_RELATION_UP,     "up",    "row i / stride for row i, as an upsampling has them")         \
+    X(TL_RELATION_PART,   "part",  "all rows of a part that no other node reads: keys, or values, beside queries")
 
 typedef enum tl_tensor_format { TL_TENSOR_FORMATS(TLI_ENUM) TL_TENSOR_FORMAT_COUNT } tl_tensor_format;
 typedef enum tl_relation_kind { TL_RELATIONS(TLI_ENUM) TL_RELATION_COUNT } tl_relation_kind;
@@ -120,6 +121,7 @@ typedef struct tl_stored {
 
 #define TL_COPIES_IN_TURN (-1)      // tl_device.copy_channels
 
+#define TL_ONCE_LATE 2              // tl_node_desc.once: and its outputs are made by its backward
 #define TL_SCRATCH_NONE UINT64_MAX  // tl_node_desc.swork_bytes: 0 bytes, though a plain forward takes some
 
 // A node to add. Zero is the default everywhere; arrays are read during the call only.
@@ -144,7 +146,7 @@ typedef struct tl_node_desc {
     int32_t  fixed;                 // 1 = bytes and costs do not scale with the batch
     int32_t  takes_blocks;          // 1 = its kernels may be called for a range of elements, see tl_kernel_call
     int32_t  dynamic;               // 1 = output_bytes are an upper bound, its forward reports the bytes
-    int32_t  once;                  // 1 = forward has an effect and never runs again in a pass
+    int32_t  once;                  // 1 = forward has an effect and never runs again in a pass; TL_ONCE_LATE
     int32_t  origin;                // the caller's node from which it comes + 1; 0 = its own id; -1 = from none
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE; 0 = fwork_bytes; TL_SCRATCH_NONE = none
     int32_t  dies;                  // 1 = of an input: a plan may free it, so it is written before each pass
@@ -155,6 +157,7 @@ typedef struct tl_node_desc {
     const tl_relation *relations;   // [input_count] how the rows of each input relate; 0 = all are read whole
     uint64_t row_unit;              // rows come in multiples of it; 0 = 1
     int32_t  ordered;               // 1 = what is added up over rows, row after row, has the bits of the whole
+    int32_t  reduces;               // 1 = output 0 is a sum over the rows, or a mean: it is whole in each call
     int32_t  stream;                // 1 = of an input: its rows are loaded in order, once
     const uint8_t *formats;         // [output_count] tl_tensor_format; 0 = none is declared
     const tl_stored *stored;        // [stored_count] constants that it reads
@@ -194,7 +197,7 @@ typedef struct tl_node {
     uint64_t fwd_cost, bwd_cost, saved_bytes, fwork_bytes, bwork_bytes, param_bytes;  // as in tl_node_desc
     uint8_t takes_blocks;           // its kernels may be called for a range of elements
     uint8_t dynamic;                // the bytes of its outputs are an upper bound
-    uint8_t once;                   // its forward has an effect and never runs again in a pass
+    uint8_t once;                   // its forward has an effect and never runs again in a pass; TL_ONCE_LATE
     uint8_t state;                  // tl_state; the outputs of a state are the weight and its moments
     int32_t origin;                 // the caller's node, see tl_add_node; -1 = the library made it by itself
     uint64_t swork_bytes;           // scratch of FORWARD_SAVE
@@ -225,7 +228,7 @@ typedef struct tl_node_rows {
     int32_t  node;                  // which one
     int32_t  first_relation;        // into tl_attributes.relations, one for each of its inputs
     uint8_t  axis;                  // of the rows
-    uint8_t  ordered, stream;       // as in tl_node_desc
+    uint8_t  ordered, reduces, stream;  // as in tl_node_desc
 } tl_node_rows;
 
 // What few nodes have. The arrays are in the order of nodes, and what belongs to one follows what belongs to
@@ -265,7 +268,9 @@ TLDEF void tl_free_graph(tl_env *env, tl_graph *graph);
 //
 // once is for a forward with an effect: it updates statistics, draws from a generator that cannot be set
 // back, reads a stream. It runs at most once in a pass; so what it makes is kept, spilled or compressed
-// until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE.
+// until its last use, and where it has saved bytes and a backward, its only run is the FORWARD_SAVE. With
+// TL_ONCE_LATE the forward claims the outputs only, and the backward, which needs them, makes them: a loss
+// that is computed block by block together with its gradients (tl_cut_rows). No node reads them.
 //
 // dies is for an input whose bytes may be used for other tensors behind its last read. It takes the steps that
 // free and copy tensors (DROP, SPILL, FETCH, WAIT, DROP_HOST); gone without a host copy it cannot be read again
@@ -506,16 +511,16 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //     batch 32
 //     node <id> <name> <op> fwd=<cost> bwd=<cost> out=<bytes[,bytes..]> needs=<..> in=<tensors or ->
 //          [saved=] [fwork=] [bwork=] [swork=] [param= [wrows=<n>]] [inplace=<k>] [layer=<n>] [unit=<name>]
-//          [grad=no] [keep] [once] [dynamic] [takes_blocks] [fixed] [dies]
-//          [rows=<n>@<axis> rin=<relation,..> [row_unit=<n>] [ordered] [stream]]
+//          [grad=no] [keep] [once] [late] [dynamic] [takes_blocks] [fixed] [dies]
+//          [rows=<n>@<axis> rin=<relation,..> [row_unit=<n>] [ordered] [reduces] [stream]]
 //          [format=<format,..>] [stored=<bytes>:<format>,..]
 //     state <id> <name> <op> w=<bytes> [m=<bytes,..>] [upd=] [uwork=] [layer=<n>] [unit=<name>]
 //          [wrows=<n> [piece=<n>]] [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
 //     end <nodes>
 //
-// Relations are 1:1, whole, up<stride> and <kernel>/<stride>/<padding>[/<dilation>], one for each input; rin is
-// left out where there are none. Formats are f32, f16, bf16, i32, i16, i8, i4 and, where an output or a moment
-// has none, none.
+// Relations are 1:1, whole, part, up<stride> and <kernel>/<stride>/<padding>[/<dilation>], one for each input;
+// rin is left out where there are none. Formats are f32, f16, bf16, i32, i16, i8, i4 and, where an output or a
+// moment has none, none.
 //
 // with one node per line, ids 0, 1, 2, ..., attributes in any order, # comments; batch may be left
 // out, and swork, which is fwork then. The last line says how many nodes there are, and nothing but empty
@@ -948,7 +953,17 @@ typedef struct tl_row_member {
     uint64_t row_bytes;      // of one of its rows
     uint64_t ring_rows;      // of its ring, or of that which it shares; 0 = it is whole, an output
     uint64_t ring_offset;    // of its ring in the scratch of the region
+    int32_t  again;          // of tl_cut_rows: 1 = in a backward its rows are made again, block by block
+    uint64_t again_offset;   // of these rows in the scratch of the backward
+    uint64_t saved_offset, gradient_offset;  // of its saved bytes there, and of the gradient of its rows
 } tl_row_member;
+
+// A call of a member for one block of rows, of tl_cut_rows.
+typedef struct tl_row_turn {
+    int32_t  member;         // of the region
+    uint8_t  kind;           // tl_step_kind: FORWARD, FORWARD_SAVE or BACKWARD
+    uint64_t work_offset, work_bytes;   // of its scratch in that of the region
+} tl_row_turn;
 
 // Where a member has an input from.
 typedef struct tl_row_link {
@@ -957,11 +972,17 @@ typedef struct tl_row_link {
 } tl_row_link;
 
 typedef struct tl_rows_plan {
-    tl_graph             graph;          // with regions as nodes. It has no gradients
+    tl_graph             graph;          // with regions as nodes. That of tl_plan_rows has no gradients
     const int32_t       *nodes;          // [nodes of the old graph] the new node that computes this old node
     const int32_t       *first_members;  // [graph.node_count + 1] index into members; regions alone have any
     const tl_row_member *members;        // in the order of the old graph, a stream before its reader
     const tl_row_link   *links;
+    const tl_row_turn   *turns;          // of tl_cut_rows; 0 = calls come in the order of rows, see there
+    const int32_t       *first_turns;    // [graph.node_count + 1] index into turns
+    const int32_t       *forward_turns;  // [graph.node_count] turns of a region's forward; those behind are
+                                         // its backward's
+    int32_t              inference;      // 1 = forwards alone
+    int32_t              link_count, turn_count;
     int32_t              member_count;   // of all regions
     int32_t              region_count;   // nodes of graph that are regions
     uint64_t             whole_bytes;    // the peak without regions
@@ -983,6 +1004,64 @@ typedef struct tl_rows_plan {
 // Cost:    O(nodes x rows of up to 64 nodes, the most of a region, x log(rows)).
 TLDEF tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_plan *rows);
 TLDEF void      tl_free_rows_plan(tl_env *env, tl_rows_plan *rows);  // accepts zeroed ones
+
+// -- blocks of rows --
+//
+// A training step can be cut, too: a loss head over a large vocabulary, attention, the two products of an MLP.
+// All nodes of such a region work on the same rows one by one; so a block of rows goes through all of them, and
+// what lies between two of them exists for one block. In a backward each block is made again as far as its
+// backwards read it, and adds to the gradients of weights:
+//
+//     x --> matmul --> gelu --> matmul --> y     forward     |block 0: F F F|block 1: F F F|..
+//             ^ w1               ^ w2            backward    |block 0: F F, B B B|block 1: F F, B B B|..
+//
+// The region is one node of a new graph, with the scratch of one block, which is planned like any other: kept,
+// run again, spilled. Where it ends in a loss that no node reads (tl_node_desc.reduces), nothing is made twice:
+// its forward only claims the loss, and its backward makes both, block by block (TL_ONCE_LATE).
+//
+// A call for a block of rows [first, first + count) of total finds these rows alone in each tensor that it
+// reads or makes row by row, whether inside or outside of the region, and in its gradient; rows along another
+// axis than 0 only of tensors inside, those outside are whole. What is read whole is whole in each call. What a
+// node with reduces makes is whole, too: the first call (first 0) begins it, the others add to it, the last one
+// finishes it. A mean divides by total, in the backward, too; not by count.
+//
+// Blocks come in order, so where kernels say ordered, results have the bits of whole calls. The members of a
+// region follow each other in the graph; only states and graph inputs may lie between. Each has one output and
+// the same rows, in multiples of row_unit, or takes blocks; reads what other members make row by row, and makes
+// a result only where it is the last. In training all have a backward or none has, none reads statistics or a
+// state in pieces, and no two
+// add to the gradient of a tensor that one of them reads whole (TL_RELATION_WHOLE).
+
+typedef struct tl_row_cut {
+    int32_t first, last;             // nodes of the desc's graph: a region's first and last member
+    int32_t block_count;             // > 0; rounding up to units and to the alignment can leave fewer
+} tl_row_cut;
+
+typedef struct tl_cut_desc {
+    const tl_graph   *graph;         // not NULL
+    const tl_row_cut *cuts;          // [cut_count] in the order of the graph
+    int32_t           cut_count;
+    int32_t           inference;     // 1 = forwards alone
+    int32_t           may_round;     // 1 = kernels need not be ordered, and sums may come in another order
+    uint64_t          alignment_bytes;  // that of the backend: a power of two; 0 = 1
+    uint64_t          call_cost;     // of each call beyond those of whole nodes; 0 = call_latency_ns of device
+    const tl_device  *device;        // 0 = moving again what is whole in each call takes no time
+    const char       *op;            // of regions; 0 = "rows"
+} tl_cut_desc;
+
+// Cut regions into blocks of rows. A region has the name of its last node and all tensors from outside as
+// inputs; its backward reads those that its members' backwards read, or need to make a block again. Its costs
+// are those of its members, with those that run again in the backward, and of the calls for further blocks.
+// With a device, a call takes at least the time to move what is whole in it, weights and their gradients, for
+// each block.
+//
+//   rows     overwritten; release with tl_free_rows_plan. whole_bytes and peak_bytes are 0
+//
+// Errors:  those of tl_check_graph and tl_check_device; TL_ERROR_INVALID_ARG names the node and why it cannot
+// be
+//          cut so; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
+// Cost:    O(nodes + inputs), the square of the members of a region, and one layout for each.
+TLDEF tl_result tl_cut_rows(tl_env *env, const tl_cut_desc *desc, tl_rows_plan *rows);
 #endif
 
 #ifdef __cplusplus

@@ -38,7 +38,7 @@ static uint64_t tli_first_row_under(const tl_relation *r, uint64_t row) {
 // One behind the last row of an input, which has so many, that the rows before `end` read.
 static uint64_t tli_end_under(const tl_relation *r, uint64_t end, uint64_t rows) {
     int64_t last;
-    if (r->kind == TL_RELATION_WHOLE) return rows;
+    if (tli_is_all_rows(r)) return rows;
     last = tli_row_under(r, end - 1);
     if (r->kind == TL_RELATION_WINDOW) last += tli_window_reach(r);
     return last < 0 ? 0 : (uint64_t)last + 1 < rows ? (uint64_t)last + 1 : rows;

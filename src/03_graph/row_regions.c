@@ -49,7 +49,7 @@ static int32_t tli_find_maker(const tl_graph *graph, const tl_node *node, int32_
 
 // Whether a relation fits the rows of both nodes.
 static tli_rule tli_check_row_edge(const tl_node_rows *to, const tl_relation *r, const tl_node_rows *from) {
-    if (!from || r->kind == TL_RELATION_WHOLE) return TLI_NO_RULE;
+    if (!from || tli_is_all_rows(r)) return TLI_NO_RULE;
     if (from->axis != to->axis) return TLI_RULE(RIN_INPUT_HAS_ROWS_ALONG_ANOTHER_AXIS);
     if (r->kind == TL_RELATION_SAME && from->rows != to->rows)
         return TLI_RULE(RIN_INPUT_HAS_ANOTHER_NUMBER_OF_ROWS);
@@ -96,7 +96,7 @@ static uint64_t tli_find_member_rows(const tli_regions *g, int32_t id) {
     const tl_node *node = &g->graph->nodes[id];
     const tl_node_rows *r = tli_find_rows(g->graph, id);
     uint64_t bytes = g->graph->outputs[node->first_output].bytes, rows = r ? r->rows : 0;
-    if (node->output_count != 1 || node->dynamic || node->once || !bytes) return 0;
+    if (node->output_count != 1 || node->dynamic || node->once || !bytes || (r && r->reduces)) return 0;
     if (g->desc->apart && g->desc->apart[id]) return 0;
     if (node->takes_blocks && !r) rows = tli_find_element_rows(g, node);
     if (!rows || rows > TLI_MOST_ROWS || bytes % rows) return 0;
@@ -137,9 +137,10 @@ static void tli_add_candidate(tli_regions *g, int32_t id) {
 static int tli_is_row_stream(const tli_regions *g, int32_t id, int32_t k) {
     int32_t maker = tli_find_maker(g->graph, &g->graph->nodes[id], k);
     const tl_node_rows *stream = tli_find_rows(g->graph, maker);
+    tl_relation relation = tli_find_member_relation(g, id, k);
     return stream && stream->stream && g->places[maker] < 0 && tli_find_member_rows(g, id) &&
            tli_find_member_rows(g, maker) && !g->graph->nodes[id].takes_blocks &&
-           tli_find_member_relation(g, id, k).kind != TL_RELATION_WHOLE;
+           !tli_is_all_rows(&relation);
 }
 
 static void tli_find_candidates(tli_regions *g) {
@@ -186,7 +187,7 @@ static void tli_find_lowest(tli_regions *g) {
         low = tli_larger_i32(low, at + 1 - TLI_REGION_SPAN);
         for (k = 0; k < g->graph->nodes[m->node].input_count; k++) {
             const tl_row_link *link = &g->links[m->first_link + k];
-            if (link->relation.kind == TL_RELATION_WHOLE) low = tli_larger_i32(low, link->member + 1);
+            if (tli_is_all_rows(&link->relation)) low = tli_larger_i32(low, link->member + 1);
         }
         if (!m->rows) low = at + 1;
         if (at && g->graph->nodes[g->members[at - 1].node].keep) low = tli_larger_i32(low, at);
@@ -486,8 +487,7 @@ static void tli_write_members(tli_regions *g, const tli_region_sum *sum, int32_t
                               tl_rows_plan *plan) {
     tl_row_member *members = (tl_row_member *)plan->members + plan->member_count;
     tl_row_link *links = (tl_row_link *)plan->links;
-    int32_t link =
-        plan->member_count ? members[-1].first_link + g->graph->nodes[members[-1].node].input_count : 0;
+    int32_t link = plan->link_count;
     uint64_t end = 0;
     int32_t at, k;
     for (at = first; at <= last; at++) {
@@ -501,6 +501,7 @@ static void tli_write_members(tli_regions *g, const tli_region_sum *sum, int32_t
         tli_place_ring(g, sum, first, at, members, &end);
     }
     plan->member_count += last - first + 1;
+    plan->link_count = link;
 }
 
 // The tensors that a region reads from outside, each once; returns how many.
@@ -708,19 +709,27 @@ static void tli_close_regions(tli_regions *g) {
     tli_release(g->env, g->in_slots);
 }
 
-// The arrays of a plan, in one block: those of members, then links, then numbers.
-static int32_t *tli_open_rows_plan(tl_env *env, const tl_graph *graph, tl_rows_plan *plan) {
+// The arrays of a plan, in one block, with room for so many turns a node; 0 if there is no memory.
+static int tli_open_rows_plan(tl_env *env, const tl_graph *graph, uint64_t turns, tl_rows_plan *plan) {
     uint64_t nodes = (uint64_t)graph->node_count, inputs = (uint64_t)graph->input_count, bytes;
-    if (!tli_mul_u64(nodes, sizeof *plan->members + 2 * sizeof(int32_t), &bytes) ||
-        !tli_add_u64(bytes, inputs * sizeof *plan->links + sizeof(int32_t), &bytes))
-        return NULL;
+    if (!tli_mul_u64(nodes, sizeof *plan->members + turns * sizeof *plan->turns + 4 * sizeof(int32_t),
+                     &bytes) ||
+        !tli_add_u64(bytes, inputs * sizeof *plan->links + 2 * sizeof(int32_t), &bytes))
+        return 0;
     plan->memory = tli_alloc_array(env, bytes, 1);
-    if (!plan->memory) return NULL;
+    if (!plan->memory) return 0;
     plan->members = (tl_row_member *)plan->memory;
-    plan->links = (tl_row_link *)(plan->members + nodes);
+    plan->turns = (tl_row_turn *)(plan->members + nodes);
+    plan->links = (tl_row_link *)(plan->turns + turns * nodes);
     plan->nodes = (int32_t *)(plan->links + inputs);
     plan->first_members = plan->nodes + nodes;
-    return (int32_t *)plan->nodes;
+    if (!turns) {
+        plan->turns = NULL;
+        return 1;
+    }
+    plan->first_turns = plan->first_members + nodes + 1;
+    plan->forward_turns = plan->first_turns + nodes + 1;
+    return 1;
 }
 
 // Find the candidates and all that is known of them before a region is weighed.
@@ -752,7 +761,6 @@ TLI_IMPL tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_p
     tli_rule rule;
     tli_regions g;
     tl_rows_plan plan;
-    int32_t *numbers = NULL;
     tl_result result;
     TL_ASSERT(desc && desc->graph && rows);
     tli_zero(rows, sizeof *rows);
@@ -761,14 +769,14 @@ TLI_IMPL tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_p
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
     result = tl_check_graph(env, desc->graph);
     if (result) return result;
-    if (tli_open_regions(env, desc, &g)) numbers = tli_open_rows_plan(env, desc->graph, &plan);
-    if (!numbers)
+    if (!tli_open_regions(env, desc, &g) || !tli_open_rows_plan(env, desc->graph, 0, &plan))
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(ROWS_NO_MEMORY_TO_FIND_REGIONS));
     if (!result) result = tli_prepare_regions(&g);
     if (!result) result = tli_choose_regions(&g);
     if (!result) {
         plan.whole_bytes = tli_find_whole_peak(&g);
-        result = tli_build_regions(&g, &plan, numbers, numbers + desc->graph->node_count);
+        plan.inference = 1;
+        result = tli_build_regions(&g, &plan, (int32_t *)plan.nodes, (int32_t *)plan.first_members);
     }
     tli_close_regions(&g);
     if (result) tl_free_rows_plan(env, &plan);

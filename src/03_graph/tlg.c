@@ -102,7 +102,7 @@ static void tli_put_node(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_place(w, graph, id);
     if (!node->has_grad && !node->is_input) tli_put(w, " grad=no");
     if (node->keep) tli_put(w, " keep");
-    if (node->once) tli_put(w, " once");
+    if (node->once) tli_put(w, tli_is_late(node) ? " late" : " once");
     if (node->dynamic) tli_put(w, " dynamic");
     if (node->takes_blocks) tli_put(w, " takes_blocks");
     if (node->fixed) tli_put(w, " fixed");
@@ -136,8 +136,9 @@ enum {  // attributes; those whose value is a 64-bit number first, those without
     TLI_TLG_NEEDS, TLI_TLG_IN, TLI_TLG_INPLACE, TLI_TLG_LAYER, TLI_TLG_UNIT, TLI_TLG_GRAD, TLI_TLG_MOMENTS,
     TLI_TLG_WROWS, TLI_TLG_PIECE, TLI_TLG_ROWS, TLI_TLG_RIN, TLI_TLG_ROW_UNIT, TLI_TLG_FORMAT,
     TLI_TLG_STORED, TLI_TLG_WEIGHT_FORMAT, TLI_TLG_MOMENT_FORMATS,
-    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED, TLI_TLG_FROZEN,
-    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_ORDERED, TLI_TLG_STREAM, TLI_TLG_COUNT
+    TLI_TLG_KEEP, TLI_TLG_ONCE, TLI_TLG_LATE, TLI_TLG_DYNAMIC, TLI_TLG_TAKES_BLOCKS, TLI_TLG_FIXED,
+    TLI_TLG_FROZEN,
+    TLI_TLG_STAT, TLI_TLG_HOLD, TLI_TLG_DIES, TLI_TLG_ORDERED, TLI_TLG_REDUCES, TLI_TLG_STREAM, TLI_TLG_COUNT
 };
 
 enum { TLI_OF_NODE = 1, TLI_OF_STATE = 2, TLI_NODE_MUST = 4, TLI_STATE_MUST = 8, TLI_OF_TLG_2 = 16 };
@@ -157,10 +158,12 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "row_unit", TLI_OF_NODE | TLI_OF_TLG_2 }, { "format", TLI_OF_NODE | TLI_OF_TLG_2 },
     { "stored", TLI_OF_NODE | TLI_OF_TLG_2 }, { "wfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
     { "mfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
-    { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "dynamic", TLI_OF_NODE },
+    { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "late", TLI_OF_NODE | TLI_OF_TLG_2 },
+    { "dynamic", TLI_OF_NODE },
     { "takes_blocks", TLI_OF_NODE }, { "fixed", TLI_OF_NODE }, { "frozen", TLI_OF_STATE },
     { "stat", TLI_OF_STATE }, { "hold", TLI_OF_STATE }, { "dies", TLI_OF_NODE },
-    { "ordered", TLI_OF_NODE | TLI_OF_TLG_2 }, { "stream", TLI_OF_NODE | TLI_OF_TLG_2 }
+    { "ordered", TLI_OF_NODE | TLI_OF_TLG_2 }, { "reduces", TLI_OF_NODE | TLI_OF_TLG_2 },
+    { "stream", TLI_OF_NODE | TLI_OF_TLG_2 }
 };
 
 typedef struct tli_tlg {
@@ -277,6 +280,7 @@ static tl_result tli_read_numbers(tli_tlg *t, tl_node_desc *desc) {
     desc->keep = t->values[TLI_TLG_KEEP].text != NULL;
     desc->dynamic = t->values[TLI_TLG_DYNAMIC].text != NULL;
     desc->once = t->values[TLI_TLG_ONCE].text != NULL;
+    if (t->values[TLI_TLG_LATE].text) desc->once = TL_ONCE_LATE;
     desc->takes_blocks = t->values[TLI_TLG_TAKES_BLOCKS].text != NULL;
     desc->fixed = t->values[TLI_TLG_FIXED].text != NULL;
     desc->dies = t->values[TLI_TLG_DIES].text != NULL;
@@ -336,17 +340,18 @@ static tl_result tli_fail_memory(const tli_tlg *t) {
     return tli_fail(t->rules.env, TL_ERROR_NO_MEMORY, t->rules.function, TLI_RULE(NO_MEMORY_FOR_LINE));
 }
 
-// "rows=64@0 rin=1:1,whole row_unit=8 ordered stream"
+// "rows=64@0 rin=1:1,whole row_unit=8 ordered reduces stream"
 static tl_result tli_read_rows(tli_tlg *t, tl_node_desc *desc) {
     tli_word rows = t->values[TLI_TLG_ROWS], rin = t->values[TLI_TLG_RIN], unit = t->values[TLI_TLG_ROW_UNIT];
     void *relations = t->relations;
     int32_t k;
     int found, ok;
     desc->ordered = t->values[TLI_TLG_ORDERED].text != NULL;
+    desc->reduces = t->values[TLI_TLG_REDUCES].text != NULL;
     desc->stream = t->values[TLI_TLG_STREAM].text != NULL;
     if (!rows.text) {
         k = rin.text ? TLI_TLG_RIN : unit.text ? TLI_TLG_ROW_UNIT : desc->ordered ? TLI_TLG_ORDERED
-                                                                                  : TLI_TLG_STREAM;
+            : desc->reduces ? TLI_TLG_REDUCES : TLI_TLG_STREAM;
         return t->values[k].text ? tli_fail_key(t, k, TLI_RULE(NEEDS_ROWS)) : TL_OK;
     }
     ok = tli_read_u64(tli_cut_at(&rows, '@', &found), &desc->rows) && desc->rows;

@@ -177,6 +177,8 @@ static tl_result tli_sim_check_backward(tli_sim *sim, int32_t id) {
     for (i = node->first_output; i < node->first_output + node->output_count; i++)
         if (graph->outputs[i].needed && !tli_sim_readable(sim, i))
             return tli_sim_broken_tensor(sim, TLI_RULE(NEEDS_WHICH_IS_NOT_RESIDENT), i);
+    for (i = node->first_output; i < node->first_output + node->output_count && tli_is_late(node); i++)
+        if (sim->tensors[i].on_host) return tli_sim_broken_tensor(sim, TLI_RULE(HOST_HAS_A_COPY_OF_BEFORE), i);
     if (node->saved_bytes && !sim->nodes[id].has_saved)
         return tli_sim_broken(sim, TLI_RULE(NEEDS_ITS_SAVED_BYTES));
     if (node->state && sim->tensors[node->first_output].readers)     // which the update overwrites

@@ -789,12 +789,12 @@ static void tli_send_array(tli_stream *s, const char *name, const char *what, in
 }
 
 static void tli_send_row_tables(tli_stream *s, const tl_attributes *a, const char *name) {
-    int32_t numbers[5], i;
+    int32_t numbers[6], i;
     if (a->row_count) tli_open_table(s, "tl_node_rows", name, "_rows", (uint64_t)a->row_count);
     for (i = 0; i < a->row_count; i++) {
         const tl_node_rows *r = &a->rows[i];
         numbers[0] = r->node; numbers[1] = r->first_relation;
-        numbers[2] = r->axis; numbers[3] = r->ordered; numbers[4] = r->stream;
+        numbers[2] = r->axis; numbers[3] = r->ordered; numbers[4] = r->reduces; numbers[5] = r->stream;
         tli_send(s, "    { ");
         tli_send_constant(s, r->rows);
         tli_send(s, ", ");
