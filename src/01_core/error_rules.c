@@ -1345,6 +1345,7 @@
       "rows: go without fusion, compiled plans, formats, hooks of random state and versions, transport and " \
       "operations", "") \
     X(ROWS_ARE_OF_AN_INFERENCE, "rows: are of an inference", "") \
+    X(ROWS_ARE_OF_A_TRAINING, "rows: are of a training", "") \
     X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \
     X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "") \
     X(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "")

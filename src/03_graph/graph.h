@@ -97,7 +97,7 @@ typedef enum tl_state { TL_STATES(TLI_ENUM) TL_STATE_COUNT } tl_state;
     X(TL_RELATION_SAME,   "1:1",   "the same ones")                                           \
     X(TL_RELATION_WINDOW, "k/s/p", "those under its windows, as a convolution or a pool has them") \
     X(TL_RELATION_UP,     "up",    "row i / stride for row i, as an upsampling has them")         \
-    X(TL_RELATION_PART,   "part",  "all rows of a part that no other node reads: keys, or values, beside queries")
+    X(TL_RELATION_PART,   "part",  "all rows of a part that no other node reads: keys beside queries")
 
 typedef enum tl_tensor_format { TL_TENSOR_FORMATS(TLI_ENUM) TL_TENSOR_FORMAT_COUNT } tl_tensor_format;
 typedef enum tl_relation_kind { TL_RELATIONS(TLI_ENUM) TL_RELATION_COUNT } tl_relation_kind;

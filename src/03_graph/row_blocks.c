@@ -179,8 +179,7 @@ static tl_result tli_find_cut_members(tli_cutting *c, const tl_row_cut *cut, int
             c->axis = r->axis;
         }
     }
-    if (!c->rows || c->graph->nodes[cut->last].is_input)
-        return tli_fail_cut_node(c, cut->last, TLI_RULE(CUT_NODE_IS_CALLED_AS_A_WHOLE));
+    if (!c->rows) return tli_fail_cut_node(c, cut->last, TLI_RULE(CUT_NODE_IS_CALLED_AS_A_WHOLE));
     for (at = 0; at < c->count; at++) {
         rule = tli_check_cut_member(c, c->members[at].node);
         if (rule) return tli_fail_cut_node(c, c->members[at].node, rule);
@@ -324,16 +323,19 @@ static tl_result tli_place_cut_buffers(tli_cutting *c, uint64_t *bytes) {
     return TL_OK;
 }
 
+// The scratch of a node's call for all rows.
+static uint64_t tli_find_turn_work(const tl_node *node, int kind) {
+    if (kind == TL_STEP_BACKWARD) return node->bwork_bytes;
+    return kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes : node->fwork_bytes;
+}
+
 // The scratch of each turn from number `from` of the plan on.
 static void tli_add_turn_scratch(tli_cutting *c, tl_rows_plan *plan, int32_t from) {
     int32_t k;
     for (k = from; k < plan->turn_count; k++) {
         tl_row_turn *turn = (tl_row_turn *)&plan->turns[k];
         const tl_node *node = &c->graph->nodes[c->members[turn->member].node];
-        uint64_t bytes = turn->kind == TL_STEP_FORWARD        ? node->fwork_bytes
-                         : turn->kind == TL_STEP_FORWARD_SAVE ? node->swork_bytes
-                                                              : node->bwork_bytes;
-        turn->work_bytes = tli_row_scratch(bytes, c->block_rows, c->rows);
+        turn->work_bytes = tli_row_scratch(tli_find_turn_work(node, turn->kind), c->block_rows, c->rows);
         tli_add_cut_buffer(c, turn->work_bytes, k - from, k - from, &turn->work_offset);
     }
 }

@@ -226,6 +226,8 @@ static tl_result tli_mark_cuts(tli_cutting *c) {
         const tl_row_cut *cut = &c->desc->cuts[k];
         if (cut->first < end || cut->last < cut->first || cut->last >= c->graph->node_count)
             return tli_fail(c->env, TL_ERROR_INVALID_ARG, c->rules.function, TLI_RULE(CUTS_ARE_IN_ORDER));
+        if (c->graph->nodes[cut->last].is_input)
+            return tli_fail_cut_node(c, cut->last, TLI_RULE(CUT_NODE_IS_CALLED_AS_A_WHOLE));
         for (id = cut->first; id <= cut->last; id++)
             if (!c->graph->nodes[id].is_input) c->cuts[id] = k;
         end = cut->last + 1;

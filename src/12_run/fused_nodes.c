@@ -31,6 +31,11 @@ static int tli_is_fused(const tl_run *run, int32_t id) {
     return tli_has_members(run) && tli_count_members(run, id) > 1;
 }
 
+// Whether a node is carried out by calls of its members: it is fused, or a region of rows.
+static int tli_calls_members(const tl_run *run, int32_t id) {
+    return tli_is_fused(run, id) || tli_is_region(run, id);
+}
+
 // The node of the caller's graph that is member number `at` of a node.
 static int32_t tli_find_member(const tl_run *run, int32_t id, int32_t at) {
     const tli_members *members = &run->members;
@@ -168,7 +173,7 @@ static void tli_start_turns(tl_run *run, const tli_cut *cut) {
 // Go on to the call of the next member, or to the next elements.
 static void tli_take_turn(tl_run *run) {
     tli_call *call = &run->at.call;
-    if (tli_is_region(run, run->at.last.node)) { tli_choose_row_call(run); return; }
+    if (tli_is_region(run, run->at.last.node)) { tli_take_region_call(run); return; }
     if (++call->turn >= call->turns) {
         call->turn = 0;
         call->first += call->count;
@@ -225,7 +230,7 @@ static void tli_describe_member(tl_run *run) {
     int backward = run->at.call.kind == TL_STEP_BACKWARD, is_last = at + 1 == tli_count_members(run, id);
     const tl_range *whole = &run->tensors[output].device.range;
     tl_range range, none;
-    if (tli_is_region(run, id)) { tli_describe_row_call(run); return; }
+    if (tli_is_region(run, id)) { tli_describe_region_call(run); return; }
     tli_zero(&none, sizeof none);
     if (run->at.call.twice[0].range.bytes) whole = &run->at.call.twice[0].range;
     tli_describe_member_inputs(run, 0);
@@ -247,6 +252,7 @@ static void tli_describe_member(tl_run *run) {
 // The gradient that a member passes to the one before begins as zeroes, block by block.
 static tl_result tli_clear_gradient_block(tl_run *run) {
     tl_range block;
+    if (tli_is_region(run, run->at.last.node)) return tli_clear_region_gradients(run);
     if (run->at.call.kind != TL_STEP_BACKWARD || !run->at.call.member) return TL_OK;
     block = tli_gradient_block(run, run->at.call.member - 1);
     return tli_fill_range(&run->store, &block, 0);

@@ -16,6 +16,15 @@ static int tli_is_region(const tl_run *run, int32_t id) {
     return run->rows && run->rows->first_members[id] < run->rows->first_members[id + 1];
 }
 
+// Whether it goes block by block through turns (tl_cut_rows).
+static int tli_has_row_turns(const tl_run *run, int32_t id) {
+    return tli_is_region(run, id) && run->rows->turns;
+}
+
+static int32_t tli_count_region(const tl_run *run, int32_t id) {
+    return run->rows->first_members[id + 1] - run->rows->first_members[id];
+}
+
 static const tl_row_member *tli_region_members(const tl_run *run, int32_t id) {
     return &run->rows->members[run->rows->first_members[id]];
 }
@@ -27,7 +36,7 @@ static tli_row_walk tli_region_walk(const tl_run *run, int32_t id) {
     walk.links = run->rows->links;
     walk.made = run->rows_made;
     walk.first = 0;
-    walk.last = run->rows->first_members[id + 1] - run->rows->first_members[id] - 1;
+    walk.last = tli_count_region(run, id) - 1;
     return walk;
 }
 
@@ -54,13 +63,9 @@ static void tli_choose_row_call(tl_run *run) {
     call->turn = !tli_next_row_call(&walk, &next);  // of two: the first stands for all but the last
 }
 
-static void tli_start_region(tl_run *run) {
-    int32_t k, count = tli_region_walk(run, run->at.last.node).last + 1;
-    for (k = 0; k < count; k++) run->rows_made[k] = 0;
-    run->at.call.turns = 2;
-    run->at.call.block_bytes = 0;
-    tli_choose_row_call(run);
-}
+
+// The tensor of the run's graph that is one of the caller's, from outside of the region.
+static int32_t tli_outside_tensor(const tl_run *run, int32_t tensor) { return run->members.tensors[tensor]; }
 
 // -- regions of rows: operands --
 
@@ -87,9 +92,6 @@ static tli_ring tli_find_ring(const tl_run *run, const tl_row_member *members, i
     }
     return ring;
 }
-
-// The tensor of the run's graph that is one of the caller's, from outside of the region.
-static int32_t tli_outside_tensor(const tl_run *run, int32_t tensor) { return run->members.tensors[tensor]; }
 
 // The part of a range that holds the rows of a call which takes elements: of a ring, or of a whole tensor.
 static tl_range tli_cut_rows(const tl_run *run, const tli_ring *ring, tl_range range, uint64_t row_bytes) {
@@ -176,165 +178,5 @@ static void tli_describe_row_call(tl_run *run) {
     range.bytes = bytes;
     tli_call_operand(run, bytes ? &range : &none, 1);
 }
-
-// Whether the call at hand is for rows.
-static int tli_calls_rows(const tl_run *run) {
-    return tli_is_region(run, run->at.last.node) && !run->members.graph->nodes[run->at.call.node].takes_blocks;
-}
-
-// -- regions of rows: preparing a run --
-
-// Whether a member is what its node says, and finds its rows within the scratch of the region.
-static int tli_is_member_of(const tl_graph *graph, const tl_rows_plan *rows, int32_t id, int32_t at,
-                            uint64_t alignment) {
-    const tl_row_member *members = rows->members + rows->first_members[id], *m = &members[at];
-    const tl_node *node;
-    uint64_t end;
-    int32_t k;
-    if (m->node < 0 || m->node >= graph->node_count || rows->nodes[m->node] != id) return 0;
-    node = &graph->nodes[m->node];
-    if (node->output_count != 1 || !m->rows || m->rows > TLI_MOST_ROWS || !m->block_rows ||
-        m->block_rows > m->rows || m->row_bytes * m->rows != graph->outputs[node->first_output].bytes ||
-        m->shares < -1 || m->shares >= at || m->takes_slots < 0 || m->takes_slots > node->input_count ||
-        (m->takes_slots && m->shares < 0))
-        return 0;
-    if (m->ring_rows && (!tli_mul_u64(m->ring_rows, m->row_bytes, &end) ||
-                         !tli_add_u64(end, m->ring_offset, &end) || end > rows->graph.nodes[id].fwork_bytes))
-        return 0;
-    if (m->ring_offset % alignment || (node->takes_blocks && m->row_bytes % alignment)) return 0;
-    if (m->shares >= 0 && (members[m->shares].ring_rows != m->ring_rows || !m->ring_rows ||
-                           members[m->shares].ring_offset != m->ring_offset))
-        return 0;
-    for (k = 0; k < node->input_count; k++) {
-        const tl_row_link *link = &rows->links[m->first_link + k];
-        int32_t maker = tli_find_maker(graph, node, k);
-        tl_relation relation = link->relation;
-        if (link->member < -1 || link->member >= at || tli_check_relation(&relation)) return 0;
-        if (link->member >= 0 ? members[link->member].node != maker : rows->nodes[maker] == id) return 0;
-    }
-    return 1;
-}
-
-// Whether a plan of rows was made of the graph.
-static int tli_is_rows_of(const tl_graph *graph, const tl_rows_plan *rows, uint64_t alignment) {
-    const tl_graph *made = &rows->graph;
-    int32_t id, at, link = 0;
-    if (!rows->memory || made->node_count > graph->node_count || rows->first_members[0] ||
-        rows->first_members[made->node_count] != rows->member_count)
-        return 0;
-    for (id = 0; id < graph->node_count; id++)
-        if (rows->nodes[id] < 0 || rows->nodes[id] >= made->node_count) return 0;
-    for (id = 0; id < made->node_count; id++) {
-        int32_t first = rows->first_members[id], count = rows->first_members[id + 1] - first;
-        if (count < 0 || first + count > rows->member_count) return 0;
-        for (at = 0; at < count; at++) {
-            if (rows->members[first + at].first_link != link ||
-                !tli_is_member_of(graph, rows, id, at, alignment))
-                return 0;
-            link += graph->nodes[rows->members[first + at].node].input_count;
-        }
-    }
-    return 1;
-}
-
-// What regions of rows do not go with.
-static tli_rule tli_check_rows_run(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (tli_has_compiled(run) || desc->fusion || desc->formats || desc->random || desc->transport ||
-        desc->version || run->owns_layers || run->by_node || (desc->strategy && desc->strategy->enable_fusion))
-        return TLI_RULE(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE);
-    if (!run->inference) return TLI_RULE(ROWS_ARE_OF_AN_INFERENCE);
-    if (run->precision != TL_PRECISION_SINGLE && run->precision != TL_PRECISION_FULL)
-        return TLI_RULE(ROWS_GO_WITH_F32);
-    return tli_is_rows_of(run->graph, desc->rows, tli_larger_u64(1, run->limits.alignment_bytes))
-               ? TLI_NO_RULE
-               : TLI_RULE(ROWS_NOT_OF_THE_GRAPH);
-}
-
-// Map tensors of the caller's graph to those of the graph with regions: by what each new node computes.
-static void tli_map_row_tensors(tl_run *run, const tl_rows_plan *rows, int32_t *tensors) {
-    const tl_graph *graph = run->graph;
-    int32_t id, k, *next = run->members.outer;  // [nodes of both] the next output of a region
-    for (id = 0; id < rows->graph.node_count; id++) next[id] = rows->graph.nodes[id].first_output;
-    for (k = 0; k < graph->tensor_count; k++) tensors[k] = -1;
-    for (id = 0; id < graph->node_count; id++) {
-        int32_t made = rows->nodes[id], first = rows->first_members[made], at = first;
-        while (at < rows->first_members[made + 1] && rows->members[at].node != id) at++;
-        if (at < rows->first_members[made + 1] && rows->members[at].ring_rows) continue;
-        for (k = 0; k < graph->nodes[id].output_count; k++)
-            tensors[graph->nodes[id].first_output + k] = next[made]++;
-    }
-    for (id = 0; id < graph->node_count; id++) run->members.outer[id] = 0;
-}
-
-// Go on with the graph that has regions as nodes; the kernels stay those of the caller's. Members of nodes that
-// are no regions are these alone.
-static tl_result tli_take_rows(tl_run *run) {
-    const tl_rows_plan *rows = run->desc.rows;
-    uint64_t old, made, tensors;
-    int32_t id, at, count = 0, *numbers;
-    tli_rule rule;
-    if (!rows) return TL_OK;
-    rule = tli_check_rows_run(run);
-    if (rule) return tli_fail(run->env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), rule);
-    old = (uint64_t)run->graph->node_count;
-    made = (uint64_t)rows->graph.node_count;
-    tensors = (uint64_t)run->graph->tensor_count;
-    run->members.outer =
-        (int32_t *)tli_alloc_array(run->env, 3 * old + 2 * made + 1 + tensors, sizeof *numbers);
-    run->rows_made =
-        (uint64_t *)tli_alloc_array(run->env, (uint64_t)rows->member_count + 1, sizeof *run->rows_made);
-    if (!run->members.outer || !run->rows_made)
-        return tli_fail(run->env, TL_ERROR_NO_MEMORY, TLI_IN(INIT_RUN), TLI_RULE(STATE_OF_RUN_NO_MEMORY));
-    run->members.kernels = run->members.outer + old;
-    numbers = run->members.kernels + old;
-    run->members.members = numbers;
-    run->members.first_members = numbers + old;
-    run->members.recompute_counts = numbers + old + made + 1;
-    run->members.tensors = numbers + old + 2 * made + 1;
-    for (id = 0; id < rows->graph.node_count; id++) {
-        numbers[old + (uint64_t)id] = count;
-        numbers[old + made + 1 + (uint64_t)id] = 0;
-        for (at = rows->first_members[id]; at < rows->first_members[id + 1]; at++)
-            numbers[count++] = rows->members[at].node;
-        for (at = 0; rows->first_members[id] == rows->first_members[id + 1] && at < run->graph->node_count;
-             at++)
-            if (rows->nodes[at] == id) numbers[count++] = at;
-    }
-    numbers[old + made] = count;
-    tli_map_row_tensors(run, rows, (int32_t *)run->members.tensors);
-    run->members.graph = run->graph;
-    run->members.nodes = rows->nodes;
-    run->members.fused_count = rows->region_count;
-    run->rows = rows;
-    run->graph = &rows->graph;
-    return TL_OK;
-}
-#elif !defined(TL_ONLY_TABLES)
-static int tli_is_region(const tl_run *run, int32_t id) {
-    (void)run;
-    (void)id;
-    return 0;
-}
-static void tli_start_region(tl_run *run) { (void)run; }
-static void tli_choose_row_call(tl_run *run) { (void)run; }
-static void tli_describe_row_call(tl_run *run) { (void)run; }
-static int tli_calls_rows(const tl_run *run) {
-    (void)run;
-    return 0;
-}
-static tl_result tli_take_rows(tl_run *run) {
-    return run->desc.rows ? tli_fail(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN),
-                                     TLI_RULE(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT)) : TL_OK;
-}
 #endif
-
-TLI_IMPL void *tl_find_row(const tl_operand *operand, uint64_t row, uint64_t row_bytes) {
-    TL_ASSERT(operand);
-#ifndef TL_ONLY_TABLES
-    if (operand->rows)
-        return (char *)operand->host + (row + operand->shift) % operand->rows * operand->row_bytes;
-#endif
-    return (char *)operand->host + row * row_bytes;
-}
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -391,7 +391,7 @@ static void tli_keep_kernel_names(tl_run *run) {
     for (id = 0; id < run->graph->node_count; id++)
         for (at = 0; at < tli_count_members(run, id); at++) {
             int32_t member = tli_find_member(run, id, at);
-            k = tli_is_fused(run, id) ? run->members.kernels[member] : run->kernel_of[id];
+            k = tli_calls_members(run, id) ? run->members.kernels[member] : run->kernel_of[id];
             if (k >= 0) run->kernels[k].op = tl_name_op(graph, member);
         }
 }
@@ -415,7 +415,7 @@ static tl_result tli_find_kernels(tl_run *run) {
         const tl_node *node = &graph->nodes[id];
         run->kernel_of[id] = -1;
         if (node->is_input && !tli_updates_node(run, node)) continue;
-        if (tli_is_fused(run, id)) {
+        if (tli_calls_members(run, id)) {
             tl_result result = tli_find_member_kernels(run, id);
             if (result) return result;
             continue;
@@ -882,12 +882,14 @@ static tl_result tli_check_sizes(tl_run *run) {
     uint64_t binding = run->limits.binding_bytes, block = run->in_arena ? tli_run_cut(run) : 0;
     int32_t id;
     for (id = 0; tli_has_members(run) && id < run->graph->node_count; id++) {
-        tl_result result = tli_is_fused(run, id) && !tli_is_region(run, id) ? tli_check_fused(run, id) : TL_OK;
+        tl_result result = TL_OK;
+        if (tli_is_region(run, id)) result = tli_check_region_binding(run, id);
+        else if (tli_is_fused(run, id)) result = tli_check_fused(run, id);
         if (result) return result;
     }
     for (id = 0; id < run->graph->node_count && (binding || block); id++) {
         uint64_t bytes = block ? tli_largest_allocation(run->graph, id, run->inference) : 0;
-        tl_result result = binding && !tli_is_fused(run, id) ? tli_check_binding(run, id) : TL_OK;
+        tl_result result = binding && !tli_calls_members(run, id) ? tli_check_binding(run, id) : TL_OK;
         if (result) return result;
         if (bytes > block)
             return tli_fail_size(run, TLI_RULE(BACKEND_LARGEST_BLOCK_IS_LESS_THAN_NODE), block, bytes, id);

@@ -211,7 +211,7 @@ static uint64_t tli_hash_member_formats(const tl_run *run, int32_t id, int32_t a
         hash = tli_hash_format(run, hash, is_inner ? first : run->graph->inputs[place++].tensor);
     }
     for (i = 0; i < member->output_count; i++)
-        hash = tli_hash_format(run, hash, tli_is_fused(run, id) ? first : first + i);
+        hash = tli_hash_format(run, hash, tli_calls_members(run, id) ? first : first + i);
     return hash;
 }
 

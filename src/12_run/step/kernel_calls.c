@@ -210,7 +210,8 @@ static tl_result tli_go_on_compute(tl_run *run, tl_run_step *out) {
         return run->at.call.outputs_ready ? TL_OK : tli_convert(run, run->at.call.adds);
     }
 #endif
-    if (tli_has_turns(run) && run->at.call.outputs_ready) {  // a fused node has no saved bytes to make
+    if (tli_has_no_turns(run) || (tli_has_turns(run) && run->at.call.outputs_ready)) {
+        // a fused node has no saved bytes to make
         run->at.call.turns = 1;
         run->at.call.count = run->at.call.total;
         run->at.computing = TLI_COMPUTING_DONE;

@@ -112,7 +112,8 @@ static void tli_describe_call(tl_run *run, int32_t called, tl_kernel_call *out) 
     out->node = call->node;
     out->kind = call->kind;
     out->recompute = run->at.event.recompute;
-    if (call->kind != TL_STEP_BACKWARD && run->at.last.kind == TL_STEP_BACKWARD) out->recompute = 1;
+    if (call->kind != TL_STEP_BACKWARD && run->at.last.kind == TL_STEP_BACKWARD)
+        out->recompute = !tli_is_late(&run->graph->nodes[run->at.last.node]);
     out->micro_batch = run->at.event.micro_batch;
     out->step = run->training_step;
     out->seed = tl_mix_u64(tl_mix_u64(run->desc.seed, run->training_step),
