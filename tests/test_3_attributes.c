@@ -142,6 +142,8 @@ static void text_of_rows_is_refused_with_the_field(void **state) {
     SYNTAX("row_unit=1", "row_unit: must stand beside rows");
     SYNTAX("ordered", "ordered: must stand beside rows");
     SYNTAX("stream", "stream: must stand beside rows");
+    SYNTAX("reduces", "reduces: must stand beside rows");
+    SYNTAX("reduces=1", "reduces: takes no value");
     SYNTAX("ordered=1", "ordered: takes no value");
     SYNTAX("rows=4@0 rin=1:1,1:1 row_unit=0", "row_unit: must be a number from 1 to 2^64 - 1");
     SYNTAX("rows=4@0 rin=1:1,1:1 row_unit=x", "row_unit: must be a number from 1 to 2^64 - 1");
@@ -163,7 +165,7 @@ static void text_of_relations_is_refused_with_the_field(void **state) {
     assert_refuses("rows=4@0 rin=1:1", "", TL_ERROR_PARSE, "line 3: rin: must be one relation for each input");
     for (i = 0; i < sizeof broken / sizeof *broken; i++) {
         snprintf(words, sizeof words, "rows=4@0 rin=%s", broken[i]);
-        SYNTAX(words, "rin: must be 1:1, whole, up<stride> or <kernel>/<stride>/<padding>[/<dilation>], for each input");
+        SYNTAX(words, "rin: must be 1:1, whole, part, up<stride> or <kernel>/<stride>/<padding>[/<dilation>], for each input");
     }
     NODE("rows=4@0 rin=0/1/0,1:1", "rin: the kernel of a window must be > 0");
     NODE("rows=4@0 rin=1:1,3/0/1", "rin: the stride must be > 0");
@@ -245,8 +247,42 @@ static void text_of_formats_and_constants_is_refused_with_the_field(void **state
     }
 }
 
+static void reduces_part_and_late_are_read_checked_and_printed(void **state) {
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=12 needs=none in=-\n"
+                               "node 1 k mix fwd=1 bwd=1 out=24 needs=in in=0,0 rows=3@1 rin=part,whole\n"
+                               "node 2 l loss fwd=1 bwd=1 out=5 needs=out in=1 keep late rows=3@0 rin=1:1 ordered reduces\nend 3\n";
+    tl_env env = silent_env();
+    tl_graph graph;
+    char broken[sizeof text];
+    (void)state;
+    assert_int_equal(tl_parse_graph(&env, text, strlen(text), &graph), TL_OK);
+    assert_prints(&graph, text);
+    assert_relation(&graph.attributes->relations[0], TL_RELATION_PART, 0, 0, 0, 0);
+    assert_true(graph.attributes->rows[1].reduces && graph.nodes[2].once == TL_ONCE_LATE);
+    tl_free_graph(&env, &graph);
+    memcpy(broken, text, sizeof text);      // 5 bytes are no 3 rows
+    memset(strstr(broken, " reduces"), ' ', 8);
+    assert_int_equal(tl_parse_graph(&env, broken, strlen(broken), &graph), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_parse_graph: line 4: node 2 (l): rows: the bytes of output 0 must divide by them");
+    memcpy(broken, text, sizeof text);      // nobody keeps the loss until the backward
+    memcpy(strstr(broken, "needs=out"), "needs=in ", 9);
+    assert_int_equal(tl_parse_graph(&env, broken, strlen(broken), &graph), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_parse_graph: line 4: node 2 (l): late: is of a node whose backward needs all of its outputs, without saved bytes");
+    {
+        static const char read[] = "tlg 2\nnode 0 l loss fwd=1 bwd=1 out=4 needs=out in=- late\n"
+                                   "node 1 y a fwd=1 bwd=1 out=4 needs=none in=0\nend 2\n";
+        assert_int_equal(tl_parse_graph(&env, read, strlen(read), &graph), TL_ERROR_INVALID_ARG);
+        assert_string_equal(env.error.text, "tl_parse_graph: line 3: node 1 (y): in: reads what a backward makes");
+    }
+    {
+        static const char input[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=- rows=4@0 reduces\nend 1\n";
+        assert_int_equal(tl_parse_graph(&env, input, strlen(input), &graph), TL_ERROR_INVALID_ARG);
+        assert_string_equal(env.error.text, "tl_parse_graph: line 2: node 0 (x): reduces: is of a node that is called by rows");
+    }
+}
+
 static void a_text_of_version_1_has_none_of_them(void **state) {
-    static const char *const words[] = { "rows=4@0", "rin=1:1", "row_unit=1", "ordered", "stream", "format=f32", "stored=4:i8" };
+    static const char *const words[] = { "rows=4@0", "rin=1:1", "row_unit=1", "ordered", "reduces", "late", "stream", "format=f32", "stored=4:i8" };
     size_t i;
     (void)state;
     for (i = 0; i < sizeof words / sizeof *words; i++) {
@@ -313,13 +349,13 @@ static void add_node_refuses_wrong_attributes(void **state) {
     assert_prints(&graph, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=8 needs=none in=- rows=8@0\n"
                           "node 1 n1 op fwd=0 bwd=0 out=8 needs=none in=0 rows=4@1 rin=3/1/1 row_unit=2 ordered format=f16 stored=5:i8\nend 2\n");
     tl_free_graph(NULL, &graph);
-    REFUSED(d.node.rows = 0, "rows: must be > 0 where row_axis, relations, row_unit, ordered or stream are given");
+    REFUSED(d.node.rows = 0, "rows: must be > 0 where row_axis, relations, row_unit, ordered, reduces or stream are given");
     REFUSED(d.node.row_axis = -1, "rows: the axis must be 0 to 7");
     REFUSED(d.node.row_axis = 8, "rows: the axis must be 0 to 7");
     REFUSED(d.node.rows = 3, "row_unit: must divide rows");
     REFUSED((d.node.rows = 3, d.node.row_unit = 0), "rows: the bytes of output 0 must divide by them");
-    REFUSED(d.node.ordered = 2, "ordered, stream: must be 0 or 1");
-    REFUSED(d.node.stream = -1, "ordered, stream: must be 0 or 1");
+    REFUSED(d.node.ordered = 2, "ordered, reduces, stream: must be 0 or 1");
+    REFUSED(d.node.stream = -1, "ordered, reduces, stream: must be 0 or 1");
     REFUSED(d.node.stream = 1, "stream: is of a graph input");
     REFUSED(d.relation.kind = TL_RELATION_COUNT, "rin: there is no such relation");
     REFUSED(d.relation.kind = -1, "rin: there is no such relation");
@@ -418,7 +454,8 @@ static void arrays_made_by_hand_are_checked(void **state) {
     BROKEN(ROWS(&graph)[2].unit = 0, "node 5 (a): rows, row_unit: must be > 0");
     BROKEN(ROWS(&graph)[2].axis = 8, "node 5 (a): rows: the axis must be 0 to 7");
     BROKEN(ROWS(&graph)[2].stream = 1, "node 5 (a): stream: is of a graph input");
-    BROKEN(ROWS(&graph)[2].ordered = 2, "node 5 (a): ordered, stream: must be 0 or 1");
+    BROKEN(ROWS(&graph)[2].reduces = 2, "node 5 (a): ordered, reduces, stream: must be 0 or 1");
+    BROKEN(ROWS(&graph)[2].ordered = 2, "node 5 (a): ordered, reduces, stream: must be 0 or 1");
     BROKEN(((tl_relation *)a->relations)[1].dilation = 1, "node 5 (a): rin: kernel, padding and dilation are of windows, the stride is of windows and up");
     BROKEN(OUTPUTS(&graph)[9].format = TL_TENSOR_FORMAT_COUNT, "node 5 (a): format: there is no such one");
 }
@@ -1046,6 +1083,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(text_of_relations_is_refused_with_the_field),
         cmocka_unit_test(text_of_streams_is_refused_with_the_field),
         cmocka_unit_test(text_of_formats_and_constants_is_refused_with_the_field),
+        cmocka_unit_test(reduces_part_and_late_are_read_checked_and_printed),
         cmocka_unit_test(a_text_of_version_1_has_none_of_them),
         cmocka_unit_test(add_node_refuses_wrong_attributes),
         cmocka_unit_test(relations_that_are_left_out_are_whole),

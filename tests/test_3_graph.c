@@ -248,10 +248,10 @@ static void add_node_refuses_wrong_descs(void **state) {
     REFUSES(desc.inplace = 1, TL_ERROR_INVALID_ARG, "inplace: the input must have the bytes of output 0");
     REFUSES(desc.inplace = 2, TL_ERROR_INVALID_ARG, "inplace: a graph input must not be overwritten");
     REFUSES(desc.layer = -1, TL_ERROR_INVALID_ARG, "layer: must not be negative");
-    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1");
+    REFUSES(desc.keep = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic, dies: must be 0 or 1; once: TL_ONCE_LATE, too");
     REFUSES(desc.fixed = -1, TL_ERROR_INVALID_ARG, "must be 0 or 1");
-    REFUSES(desc.takes_blocks = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic, once: must be 0 or 1");
-    REFUSES(desc.dynamic = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic, once: must be 0 or 1");
+    REFUSES(desc.takes_blocks = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic, dies: must be 0 or 1");
+    REFUSES(desc.dynamic = 2, TL_ERROR_INVALID_ARG, "takes_blocks, dynamic, dies: must be 0 or 1");
     REFUSES(desc.no_grad = 256, TL_ERROR_INVALID_ARG, "must be 0 or 1");
     REFUSES(desc.no_grad = 1, TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
     REFUSES((desc.no_grad = 1, desc.needs = "out"), TL_ERROR_INVALID_ARG, "needs: must be none where there is no gradient");
@@ -272,7 +272,8 @@ static void add_node_refuses_wrong_descs(void **state) {
     REFUSES((desc.op = "input", desc.param_bytes = 1), TL_ERROR_INVALID_ARG, "param: must be 0 for an input");
     REFUSES((desc.op = "input", desc.swork_bytes = 1), TL_ERROR_INVALID_ARG, "swork: must be 0 for an input");
     REFUSES((desc.op = "input", desc.once = 1), TL_ERROR_INVALID_ARG, "once: an input has no forward");
-    REFUSES(desc.once = 2, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1");
+    REFUSES(desc.once = TL_ONCE_LATE, TL_ERROR_INVALID_ARG, "late: is of a node whose backward needs all of its outputs, without saved bytes");
+    REFUSES(desc.once = 3, TL_ERROR_INVALID_ARG, "no_grad, keep, fixed, takes_blocks, dynamic, dies: must be 0 or 1; once: TL_ONCE_LATE, too");
     REFUSES(desc.origin = -2, TL_ERROR_INVALID_ARG, "origin: must name a node, or be -1");
     REFUSES((desc.op = "input", desc.needs = "out"), TL_ERROR_INVALID_ARG, "needs: must be none");
     REFUSES(desc.output_bytes = &large, TL_ERROR_OVERFLOW, "out: the sum of all bytes, gradients included");
@@ -545,7 +546,7 @@ static void breaks(void (*change)(tl_graph *graph), tl_result code, const char *
     X(NODES(g)[2].fixed = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].takes_blocks = 2, "flags: must be 0 or 1") \
     X(NODES(g)[2].dynamic = 2, "flags: must be 0 or 1") \
-    X(NODES(g)[2].once = 2, "flags: must be 0 or 1") \
+    X(NODES(g)[2].once = 3, "flags: must be 0 or 1") \
     X(NODES(g)[2].origin = -2, "origin: must name a node, or be -1") \
     X(NODES(g)[2].origin = INT32_MAX, "origin: must name a node, or be -1") \
     X(NODES(g)[0].swork_bytes = 1, "swork: must be 0 for an input") \

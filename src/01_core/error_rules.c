@@ -136,7 +136,7 @@
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
     X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
-      "no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1", "node, line") \
+      "no_grad, keep, fixed, takes_blocks, dynamic, dies: must be 0 or 1; once: TL_ONCE_LATE, too", "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
