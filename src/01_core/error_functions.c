@@ -200,5 +200,6 @@
     X(APPLY_PIECES, "tl_apply_pieces") \
     X(CHOOSE_PIECES, "tl_choose_pieces") \
     X(PLAN_ROWS, "tl_plan_rows") \
-    X(CUT_ROWS, "tl_cut_rows")
+    X(CUT_ROWS, "tl_cut_rows") \
+    X(CHOOSE_ROWS, "tl_choose_rows")
 #endif  // TL_STRATEGY_IMPLEMENTATION

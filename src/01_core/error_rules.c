@@ -136,7 +136,8 @@
     X(NO_MEMORY_FOR_LARGER_GRAPH, "no memory for a larger graph", "") \
     X(LAYER_MUST_NOT_BE_NEGATIVE, "layer: must not be negative", "node, line") \
     X(NO_GRAD_KEEP_FIXED_MUST_BE_0_OR_1, \
-      "no_grad, keep, fixed, takes_blocks, dynamic, dies: must be 0 or 1; once: TL_ONCE_LATE, too", "node, line") \
+      "no_grad, keep, fixed, takes_blocks, dynamic, dies: must be 0 or 1; once: TL_ONCE_LATE, too", \
+      "node, line") \
     X(INPUTS_IS_NOT_MADE_BY_NODE_ABOVE_IT, "inputs: %s is not made by a node above it", "node, line") \
     X(NEEDS_MUST_BE_NONE_OR_LIST, \
       "needs: must be none, or a list of in, in<k>, out, out<k> that exist", "node, line") \
@@ -638,6 +639,9 @@
     X(IN_FLIGHT_NEEDS_PLACES, "in_flight: must be >= 0, and 0 or 1 with live", "") \
     X(CHAIN_STATES_ARE_UPDATED_BEHIND_THEIR_READERS, \
       "graph: a state is not updated right behind its only reader, so tl_plan_remat plans it", "") \
+    X(ROWS_BUDGET_IS_TOO_SMALL, \
+      "budget_bytes: %0 bytes are too few with any regions of rows that were tried; the least is %1", \
+      "budget, least budget") \
     X(PIECES_BUDGET_IS_TOO_SMALL, \
       "budget_bytes: %0 are too few, with gradients in pieces, too; the least that were found are %1", \
       "budget, least budget") \

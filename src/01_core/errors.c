@@ -129,6 +129,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_CHOICE_FITS ||
            rule == TLI_RULE_STAGE_DOES_NOT_FIT ||
            rule == TLI_RULE_PIECES_BUDGET_IS_TOO_SMALL ||
+           rule == TLI_RULE_ROWS_BUDGET_IS_TOO_SMALL ||
            rule == TLI_RULE_ROWS_NO_DIVISION_FITS_LEAST_IS_BYTES ||
            rule == TLI_RULE_PLAN_TAKES_BYTES || rule == TLI_RULE_TABLES_AND_ARENA_TAKE_BYTES;
 }

@@ -811,6 +811,7 @@ typedef struct tl_graph_statistics {
     int32_t  floor_node;        // the first node with a call of that working set
     int32_t  floor_is_backward; // 1 = the call is its backward
     uint64_t inference_floor_bytes;   // of a forward alone, without weights
+    int32_t  inference_floor_node;    // the first node with a forward of that working set
     uint64_t keep_all_bytes;    // peak of training that keeps all that backward reads (tl_plan_keep_all)
     void    *memory;            // what tl_free_graph_statistics releases
 } tl_graph_statistics;

@@ -171,8 +171,10 @@ static void tli_find_floor(tli_census *c, tl_graph_statistics *s) {
         if (graph->nodes[i].is_input && !graph->nodes[i].has_grad) continue;
         tli_find_working_sets(c, i, &forward, &save, &backward);
         if (graph->nodes[i].is_input) forward = 0;  // a state: its update alone
-        if (c->levels[i] & 2)
-            s->inference_floor_bytes = tli_larger_u64(s->inference_floor_bytes, c->input_bytes + forward);
+        if (c->levels[i] & 2 && c->input_bytes + forward > s->inference_floor_bytes) {
+            s->inference_floor_bytes = c->input_bytes + forward;
+            s->inference_floor_node = i;
+        }
         if (save) forward = save;  // FORWARD_SAVE makes the outputs, too: a plan needs no plain forward
         if (!(c->levels[i] & 1)) forward = 0;
         if (c->input_bytes + tli_larger_u64(forward, backward) <= s->floor_bytes) continue;

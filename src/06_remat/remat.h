@@ -200,6 +200,39 @@ TLDEF tl_result tl_plan_remat(tl_env *env, const tl_remat_desc *desc, tl_plan *p
 TLDEF tl_result tl_choose_pieces(tl_env *env, const tl_remat_desc *desc, uint64_t call_cost,
                                  uint64_t *piece_bytes, tl_remat_report *report);
 
+// Which regions are cut, and into how many blocks.
+typedef struct tl_rows_choice {
+    const tl_row_cut *cuts;     // [cut_count] for tl_cut_desc; none where whole nodes are as good
+    const int32_t    *classes;  // [cut_count] regions of one class are alike, as those of equal layers
+    int32_t  cut_count, class_count;  // classes that could be cut, chosen or not
+    int32_t  tried_count;       // graphs that were planned
+    uint64_t whole_cost;        // of a step in which nothing is cut or made again
+    tl_remat_report report;     // of the plan, with all work; the bound is that of all choices of classes
+    void    *memory;            // released by tl_free_rows_choice
+} tl_rows_choice;
+
+// Choose which regions of rows are cut, into how many blocks (tl_cut_rows), together with what runs again:
+// nodes whose calls take the most bytes are put into the region around them that lowers these bytes most, with
+// those that are alike in other layers, until one cannot be lowered. All regions of such a class are cut, or
+// none; into the fewest blocks that do not set the peak, or twice as many, or so few that the budget still
+// holds them. Choices are planned by tl_plan_remat, and the cheapest plan is the answer, of equal ones that
+// with fewer blocks. The graph that tl_cut_rows makes with these cuts and `cut` has that plan.
+//
+// The bound is the least of those of all choices of classes, in as many blocks as there are rows, where calls
+// and moving weights again cost nothing; so it holds for every number of blocks. It is one for these classes:
+// nothing is said of other regions, or of cutting only some of a class.
+//
+//   desc     that of tl_plan_remat; the pool is not read, nor does lossless go with it
+//   cut      alignment, costs of calls, device and may_round; graph, cuts and inference are not read
+//   choice   overwritten; release with tl_free_rows_choice
+//
+// Errors:  those of tl_plan_remat and tl_cut_rows; TL_ERROR_INFEASIBLE: *choice has the cuts and the report of
+//          the least budget that was found. After all other errors *choice is zero.
+// Cost:    with a work limit about 4 times that; else up to 40 plans of 40 million steps and the last one.
+TLDEF tl_result tl_choose_rows(tl_env *env, const tl_remat_desc *desc, const tl_cut_desc *cut,
+                               tl_rows_choice *choice);
+TLDEF void      tl_free_rows_choice(tl_env *env, tl_rows_choice *choice);  // accepts zeroed ones
+
 // Make an empty pool of plans, to be shared by calls of tl_plan_remat for one graph.
 //
 //   env    copied; it allocates what the pool keeps
