@@ -1345,9 +1345,10 @@
       "(TL_UPDATES_END)", "node, node") \
     X(SKIP_IS_0_OR_1, "on: must be 0 or 1", "on") \
     X(OP_OF_A_STATE_HAS_NO_UPDATE, "ops: op %s: backward: a frozen state and statistics have no update", "op") \
-    X(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE, \
+    X(ROWS_GO_WITH_PLANS_ALONE, \
       "rows: go without fusion, compiled plans, formats, hooks of random state and versions, transport and " \
-      "operations", "") \
+      "layers", "") \
+    X(MAY_CUT_ROWS_MUST_BE_0_OR_1, "may_cut_rows: must be 0 or 1", "") \
     X(ROWS_ARE_OF_AN_INFERENCE, "rows: are of an inference", "") \
     X(ROWS_ARE_OF_A_TRAINING, "rows: are of a training", "") \
     X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \

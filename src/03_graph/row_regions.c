@@ -709,14 +709,17 @@ static void tli_close_regions(tli_regions *g) {
     tli_release(g->env, g->in_slots);
 }
 
-// The arrays of a plan, in one block, with room for so many turns a node; 0 if there is no memory.
+// The bytes of the arrays of a plan, with room for so many turns a node.
+static uint64_t tli_count_rows_plan(const tl_graph *graph, uint64_t turns) {
+    uint64_t each = sizeof(tl_row_member) + turns * sizeof(tl_row_turn) + 4 * sizeof(int32_t);
+    return (uint64_t)graph->node_count * each + (uint64_t)graph->input_count * sizeof(tl_row_link) +
+           2 * sizeof(int32_t);
+}
+
+// The arrays of a plan, in one block; 0 if there is no memory.
 static int tli_open_rows_plan(tl_env *env, const tl_graph *graph, uint64_t turns, tl_rows_plan *plan) {
-    uint64_t nodes = (uint64_t)graph->node_count, inputs = (uint64_t)graph->input_count, bytes;
-    if (!tli_mul_u64(nodes, sizeof *plan->members + turns * sizeof *plan->turns + 4 * sizeof(int32_t),
-                     &bytes) ||
-        !tli_add_u64(bytes, inputs * sizeof *plan->links + 2 * sizeof(int32_t), &bytes))
-        return 0;
-    plan->memory = tli_alloc_array(env, bytes, 1);
+    uint64_t nodes = (uint64_t)graph->node_count, inputs = (uint64_t)graph->input_count;
+    plan->memory = tli_alloc_array(env, tli_count_rows_plan(graph, turns), 1);
     if (!plan->memory) return 0;
     plan->members = (tl_row_member *)plan->memory;
     plan->turns = (tl_row_turn *)(plan->members + nodes);

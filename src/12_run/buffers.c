@@ -246,6 +246,7 @@ struct tl_run {
 #ifndef TL_NO_PLANNERS
     tl_fusion_plan  own_fusion;      // of the strategy
     const tl_rows_plan *rows;        // whose graph the run has; NULL = none
+    tl_rows_plan   *own_rows;        // those of `rows` that the run releases; NULL = the caller's, or none
     uint64_t       *rows_made;       // [members of a region] rows that its step has made, or is making
 #ifndef TL_NO_PRECISION
     const tl_compiled_plan *compiled;  // whose graph the run has; NULL = none

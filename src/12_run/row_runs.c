@@ -156,8 +156,8 @@ static tl_result tli_check_region_binding(tl_run *run, int32_t id) {
 static tli_rule tli_check_rows_run(const tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     if (tli_has_compiled(run) || desc->fusion || desc->formats || desc->random || desc->transport ||
-        desc->version || run->owns_layers || run->by_node || (desc->strategy && desc->strategy->enable_fusion))
-        return TLI_RULE(ROWS_GO_WITH_PLANS_OF_FORWARDS_ALONE);
+        desc->version || run->owns_layers || (desc->strategy && desc->strategy->enable_fusion))
+        return TLI_RULE(ROWS_GO_WITH_PLANS_ALONE);
     if (run->inference != desc->rows->inference)
         return run->inference ? TLI_RULE(ROWS_ARE_OF_A_TRAINING) : TLI_RULE(ROWS_ARE_OF_AN_INFERENCE);
     if (run->precision != TL_PRECISION_SINGLE && run->precision != TL_PRECISION_FULL)

@@ -126,12 +126,14 @@ typedef struct tl_kernel_call {
 // FORWARD, with recompute 1) and then the backwards, last member first. What lies between two members are
 // blocks of scratch.
 //
-// The members of a region (tl_run_desc.rows) are called for the rows first .. first + count - 1 of the
-// `total` of their output 0, with by_rows 1, or, where they take blocks, for elements as above. An operand
-// may be a ring then, of which only the rows under those of the call hold what they should: tl_find_row says
-// where each lies. All others are whole. What a window covers outside of the tensor is padding: nothing of it
-// is there. In place, the output is the ring of that input, and its rows lie on the same rows, or on the
-// first under the window. A stream in a region is loaded by the kernel of op "input".
+// The members of a region (tl_run_desc.rows) are called for the rows first .. first + count - 1 of the `total`
+// of their output 0, with by_rows 1, or, where they take blocks, for elements as above. An operand may be a
+// ring then, of which only the rows under those of the call hold what they should: tl_find_row says where each
+// lies. All others are whole. What a window covers outside of the tensor is padding: nothing of it is there. In
+// place, the output is the ring of that input, and its rows lie on the same rows, or on the first under the
+// window. A stream in a region is loaded by the kernel of op "input". In regions of tl_cut_rows, which have
+// backwards, too, what is cut holds the rows of the call and no more, from the first one on: a kernel that
+// takes pointers and a number of rows works as it is.
 //
 // The backward of a node that reads states in pieces (TL_STATE_PIECES) is called first for all other gradients:
 // those of these states have 0 bytes. Then for rows first .. first + count - 1 of `total` of each: that
@@ -367,11 +369,11 @@ typedef struct tl_run_desc {
     // hook: members take turns.
     const struct tl_fusion_plan *fusion;  // of tl_plan_fusion; must outlive the run; 0 = none
 
-    // Regions of rows, of an inference: the run's graph is rows->graph, and a plan, checkpoints, steps are of
-    // that. Kernels and tensors stay those of `graph`: see tl_kernel_fn. The kernel of op "input" loads rows
-    // of streams in regions. f32 alone; without fusion, compiled plans, formats, random and version hooks,
-    // transport, layers and operations.
-    const struct tl_rows_plan *rows;  // of tl_plan_rows; must outlive the run; 0 = none
+    // Regions of rows: the run's graph is rows->graph, and a plan, checkpoints, steps are of that. Kernels and
+    // tensors stay those of `graph`: see tl_kernel_fn. The kernel of op "input" loads rows of streams in
+    // regions of an inference. f32 alone; without fusion, compiled plans, formats, random and version hooks,
+    // transport and layers.
+    const struct tl_rows_plan *rows;  // of tl_plan_rows, or of tl_cut_rows; must outlive the run; 0 = none
 
     // Compiled plans. A strategy that leaves more open than a plan, fusion, precision mixed, parts of a batch,
     // is compiled ([9]) within budget_bytes when the run is made; or give what tl_compile made of `graph`, with
@@ -461,6 +463,10 @@ typedef struct tl_run_desc {
                                       // loss_scaler, a transport or steps in flight
     uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops; 0 =
                                       // none is counted. A rehearsal does not measure it
+    int32_t    may_cut_rows;          // tl_init_op_run only: 1 = ops with rows go block by block where a plan
+                                      // within the budget costs less then, or there is none without
+                                      // (tl_choose_rows, tl_cut_rows). What `rows` does not go with is refused;
+                                      // where something is cut, nothing is trained in pieces
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -896,6 +902,11 @@ typedef struct tl_op {
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
     int32_t         weight_rows, piece_rows;  // of a state: as in tl_state_desc
+    uint64_t   rows;                  // with the fields that follow: as in tl_node_desc
+    int32_t    row_axis;
+    const tl_relation *relations;     // [input_count]
+    uint64_t   row_unit;
+    int32_t    ordered, reduces, stream;
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the

@@ -81,6 +81,7 @@ static const char *tli_find_foreign_field(const tl_op *op) {
     if (op->keep) return "keep";
     if (op->takes_blocks) return "takes_blocks";
     if (op->dynamic) return "dynamic";
+    if (op->rows) return "rows";
     return op->dies ? "dies" : NULL;
 }
 
@@ -140,6 +141,13 @@ static tl_result tli_add_op(const tli_op_list *list, tli_graph_rules *rules, int
     node.keep = op->keep;
     node.dies = op->dies;
     node.layer = op->layer;
+    node.rows = op->rows;
+    node.row_axis = op->row_axis;
+    node.relations = op->relations;
+    node.row_unit = op->row_unit;
+    node.ordered = op->ordered;
+    node.reduces = op->reduces;
+    node.stream = op->stream;
     if (!is_input) tli_describe_op(list, i, &before, &node);
     return tli_add_node(rules, graph, &node);
 }
@@ -171,6 +179,7 @@ static void tli_use_ops(tl_run_desc *desc, const tl_kernel *kernels, int32_t cou
     desc->figures = NULL;
     desc->rehearsal = NULL;
     desc->may_train_in_pieces = 0;
+    desc->may_cut_rows = 0;
 }
 
 // Write what the weights of states begin with.
@@ -246,7 +255,7 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     layered.graph = NULL;
     tli_use_ops(&layered, kernels, list.count);
     if (result) tl_free_graph(env, &graph);
-    else result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, run);
+    else result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, 0, run);
     tli_release(env, kernels);
     tli_release(env, ops);
     tli_release(env, texts);
@@ -261,6 +270,7 @@ typedef struct tli_op_run {
     const tl_run_desc *asked;    // by the caller
     tl_run_desc    desc;         // of the run
     tl_graph       graph;        // owned, where `asked` has none or its costs change
+    struct tl_rows_plan *rows;   // owned: regions that were chosen; NULL = none
     tl_kernel     *kernels;
     tl_strategy    strategy;     // where `asked` says nothing
     tl_run_figures figures;
@@ -309,7 +319,8 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
     const tl_graph *taken = o->desc.graph ? NULL : &o->graph;
     desc->graph = tli_op_graph(o);
-    return tli_find_run_bytes(o->list.env, desc, taken, desc->plan != o->desc.plan, bytes);
+    return tli_find_run_bytes(o->list.env, desc, taken, desc->plan != o->desc.plan,
+                              desc->rows != o->asked->rows, bytes);
 }
 
 // The figures of the plan that keeps everything, of the graph as it is.
@@ -370,16 +381,14 @@ static int tli_may_cut(const tli_op_run *o) {
            !asked->loss_scaler && !asked->transport;
 }
 
-// Choose the pieces of gradients for the budget. Where nothing fits, the run says so.
-static tl_result tli_choose_op_pieces(tli_op_run *o) {
+// The plan that the run will ask for.
+static tl_remat_desc tli_ask_remat(const tli_op_run *o) {
     tl_remat_desc desc;
     tl_backend_limits limits;
-    uint64_t piece_bytes;
-    tl_result result;
-    if (!tli_may_cut(o)) return TL_OK;
     (o->desc.backend->limits)(o->desc.backend->self, &limits);
     tli_zero(&desc, sizeof desc);
     desc.graph = tli_op_graph(o);
+    desc.inference = tli_ops_infer(o);
     desc.budget_bytes = o->desc.budget_bytes;
     desc.base_bytes = o->desc.base_bytes;
     desc.alignment_bytes = limits.alignment_bytes;
@@ -388,6 +397,54 @@ static tl_result tli_choose_op_pieces(tli_op_run *o) {
     desc.host_budget_bytes = o->desc.host_budget_bytes;
     desc.progress = o->desc.progress;
     desc.user = o->desc.progress_user;
+    return desc;
+}
+
+// Cut the regions that were chosen, for the run.
+static tl_result tli_use_rows(tli_op_run *o, tl_cut_desc *cut, const tl_rows_choice *choice) {
+    tl_result result;
+    if (!choice->cut_count) return TL_OK;
+    o->rows = (tl_rows_plan *)tli_alloc_array(o->list.env, 1, sizeof *o->rows);
+    if (!o->rows) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
+    cut->graph = tli_op_graph(o);
+    cut->cuts = choice->cuts;
+    cut->cut_count = choice->cut_count;
+    cut->inference = tli_ops_infer(o);
+    result = tl_cut_rows(o->list.env, cut, o->rows);
+    o->desc.rows = result ? NULL : o->rows;
+    return result;
+}
+
+static void tli_drop_rows(tli_op_run *o) {
+    tl_free_rows_plan(o->list.env, o->rows);
+    tli_release(o->list.env, o->rows);
+    o->rows = NULL;
+}
+
+// Choose regions of rows for the budget; 1 byte: those of the least. Where nothing fits, the run says so.
+static tl_result tli_choose_op_rows(tli_op_run *o, uint64_t budget_bytes) {
+    tl_remat_desc desc = tli_ask_remat(o);
+    tl_rows_choice choice;
+    tl_cut_desc cut;
+    tl_result result;
+    if (!o->asked->may_cut_rows || !budget_bytes) return TL_OK;
+    tli_zero(&cut, sizeof cut);
+    desc.budget_bytes = budget_bytes;
+    cut.alignment_bytes = desc.alignment_bytes;
+    cut.device = desc.device;
+    result = tl_choose_rows(o->list.env, &desc, &cut, &choice);
+    if (!result || result == TL_ERROR_INFEASIBLE) result = tli_use_rows(o, &cut, &choice);
+    tl_free_rows_choice(o->list.env, &choice);
+    return result;
+}
+
+// Choose the pieces of gradients for the budget. Where nothing fits, the run says so.
+static tl_result tli_choose_op_pieces(tli_op_run *o) {
+    tl_remat_desc desc;
+    uint64_t piece_bytes;
+    tl_result result;
+    if (!tli_may_cut(o) || o->rows) return TL_OK;
+    desc = tli_ask_remat(o);
     result = tl_choose_pieces(o->list.env, &desc, o->desc.piece_call_cost, &piece_bytes, NULL);
     if (result && result != TL_ERROR_INFEASIBLE) return result;
     return tli_use_pieces(o, piece_bytes);
@@ -399,6 +456,14 @@ static tl_result tli_find_least_bytes(tli_op_run *o) {
     tli_op_run tight = *o;
     tl_result result = TL_OK;
     tl_init_graph(&tight.graph);
+    if (o->asked->may_cut_rows) {
+        tight.desc.graph = tli_op_graph(o);
+        result = tli_choose_op_rows(&tight, 1);
+        desc.rows = tight.desc.rows;
+        if (!result) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
+        tli_drop_rows(&tight);
+        return result;
+    }
     if (tli_may_cut(o)) {
         tight.desc.graph = tli_op_graph(o);
         result = tli_use_pieces(&tight, 0);
@@ -425,7 +490,11 @@ static tl_result tli_find_figures(tli_op_run *o) {
         if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
     }
     o->figures.budget_bytes = o->desc.budget_bytes;
+    if (asked->may_cut_rows & ~1)
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
+                        TLI_RULE(MAY_CUT_ROWS_MUST_BE_0_OR_1));
     if (!result && asked->figures) result = tli_find_least_bytes(o);
+    if (!result) result = tli_choose_op_rows(o, o->desc.budget_bytes);
     return result ? result : tli_choose_op_pieces(o);
 }
 
@@ -505,7 +574,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
         result = tl_init_cpu_backend(env, &cpu, &backend);
         desc.backend = &backend;
     }
-    if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, &run);
+    if (!result) result = tli_init_run(env, &desc, TLI_RUN_OF_OPS, NULL, 0, &run);
     if (!result) result = tli_write_initial(&o->list, run);
     if (!result) result = tl_rehearse_run(run, NULL, found);
     tl_free_run(run);
@@ -519,7 +588,7 @@ static tl_result tli_rehearse_ops(tli_op_run *o) {
 #else
 static tl_result tli_find_figures(tli_op_run *o) {
     if (o->asked->budget_ratio == 0 && !o->asked->figures && !o->asked->rehearsal &&
-        !o->asked->may_train_in_pieces) return TL_OK;
+        !o->asked->may_train_in_pieces && !o->asked->may_cut_rows) return TL_OK;
     return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
 }
 #endif
@@ -538,7 +607,7 @@ static tl_result tli_check_graph_ops(const tli_op_run *o) {
         const tl_op *op = &o->list.ops[i];
         if (op->inputs || op->outputs || op->needs || op->input_count || op->output_count || op->inplace ||
             (op->output_bytes | op->saved_bytes | op->fwork_bytes | op->swork_bytes | op->bwork_bytes |
-             op->param_bytes | op->fwd_cost | op->bwd_cost))
+             op->param_bytes | op->fwd_cost | op->bwd_cost | op->rows))
             return tli_fail_op(&o->list, i, TLI_RULE(OP_OF_GRAPH_HAS_SIZES));
     }
     return TL_OK;
@@ -592,7 +661,9 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     result = tli_open_op_run(&o);
     if (!result) result = tli_find_figures(&o);
     if (!result) {
-        result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, run);
+        result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, o.rows != NULL,
+                              run);
+        if (!result) o.rows = NULL;                    // as these
         if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
     }
     if (!result) result = tli_write_initial(&o.list, *run);
@@ -604,6 +675,9 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     }
     if (desc->figures) *desc->figures = o.figures;
     tl_free_graph(env, &o.graph);
+#ifndef TL_NO_PLANNERS
+    tli_drop_rows(&o);
+#endif
     tli_release(env, o.kernels);
     return result;
 }

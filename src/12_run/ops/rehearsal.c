@@ -43,7 +43,7 @@ static tl_result tli_init_rehearsed(tli_rehearsing *r, const tl_plan *plan, tl_r
         desc.quantizations = asked->desc.quantizations;
         desc.kernel_precisions = asked->desc.kernel_precisions;
     }
-    result = tli_init_run(r->env, &desc, asked->by_node ? TLI_RUN_OF_OPS : TLI_RUN_OF_GRAPH, NULL, sub);
+    result = tli_init_run(r->env, &desc, asked->by_node ? TLI_RUN_OF_OPS : TLI_RUN_OF_GRAPH, NULL, 0, sub);
     if (!result && asked->precision != TL_PRECISION_MIXED) (*sub)->precision = asked->precision;
     return result;
 }

@@ -18,7 +18,8 @@ static int tli_asks_for_more(const tl_run_desc *desc) {
            desc->profiling || desc->formats || desc->quantizations || desc->loss_scaler || desc->version ||
            desc->fusion || desc->compiled || desc->precision || desc->may_split || desc->variables ||
            desc->in_flight > 1 || ratio || desc->costs || desc->figures || desc->rehearsal ||
-           desc->transport || desc->may_train_in_pieces || desc->first_micro_batch || desc->progress ||
+           desc->transport || desc->may_train_in_pieces || desc->may_cut_rows || desc->first_micro_batch ||
+           desc->progress ||
            desc->pool || desc->counts_tables ||
            (desc->kernel_precisions && !(desc->kernel_precisions & 1u << TL_PRECISION_SINGLE));
 }

@@ -52,6 +52,8 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     tli_release(env, run->members.outer);
 #ifndef TL_NO_PLANNERS
     tli_release(env, run->rows_made);
+    tl_free_rows_plan(env, run->own_rows);
+    tli_release(env, run->own_rows);
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
@@ -89,6 +91,7 @@ typedef struct tli_start {
     tl_graph     *graph;         // NULL = desc's; else the run takes it over
     uint64_t      graph_bytes;   // of one that stays with the caller, and counts as if it were taken over
     int32_t       counts_plan;   // 1 = a plan that is given counts as a table of the run
+    int32_t       takes_rows;    // 1 = the run takes over desc.rows, which it releases
     uint64_t      reserved_bytes;  // of the budget, for tables
     uint64_t      table_bytes;   // of the tables of the run
     uint64_t      needed_bytes;  // of tables, arena and base together
@@ -118,6 +121,9 @@ static tl_result tli_make_run(tli_start *s, tl_run *run) {
         run->op_graph = *s->graph;
         run->graph = &run->op_graph;
     }
+#ifndef TL_NO_PLANNERS
+    if (s->takes_rows) run->own_rows = (tl_rows_plan *)s->desc.rows;
+#endif
     (run->backend.limits)(run->backend.self, &run->limits);
     result = tli_prepare_run(run);
     if (s->desc.figures) s->desc.figures->work = tli_add_reserved(s->desc.figures->work, run->planning_work);
@@ -133,7 +139,7 @@ static tl_result tli_make_run(tli_start *s, tl_run *run) {
     return tli_take_memory(run);
 }
 
-// Allocate a run and make it. Where that fails the graph stays with the caller.
+// Allocate a run and make it. Where that fails graph and rows stay with the caller.
 static tl_result tli_try_run(tli_start *s, tl_run **out) {
     tl_run *run = (tl_run *)tli_alloc_array(s->env, 1, sizeof *run);
     tl_result result;
@@ -148,6 +154,9 @@ static tl_result tli_try_run(tli_start *s, tl_run **out) {
     tli_zero(&error, sizeof error);
     if (s->env) error = s->env->error;
     if (s->graph) tl_init_graph(&run->op_graph);
+#ifndef TL_NO_PLANNERS
+    run->own_rows = NULL;
+#endif
     tl_free_run(run);
     if (s->env) s->env->error = error;
     return result;
@@ -321,9 +330,10 @@ static tl_result tli_start_run(tli_start *s, tl_run **out) {
     return s->desc.counts_tables ? tli_start_with_pool(s, out) : tli_try_run(s, out);
 }
 
-// graph: NULL = desc's; else the run takes it over, or it is released where no run is made.
+// graph: NULL = desc's; else the run takes it over, or it is released where no run is made. takes_rows: 1 = a
+// run that is made takes over desc->rows, too.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
-                              tl_run **out) {
+                              int32_t takes_rows, tl_run **out) {
     tli_start s;
     tl_result result;
     tli_zero(&s, sizeof s);
@@ -331,6 +341,7 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
     s.desc = *desc;
     s.form = form;
     s.graph = graph;
+    s.takes_rows = takes_rows;
     result = tli_start_run(&s, out);
     if (result && graph) tl_free_graph(env, graph);
     return result;
@@ -339,9 +350,10 @@ static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form
 #ifndef TL_NO_PLANNERS
 // The fewest bytes that a run of the desc, whose budget is not read, would need; UINT64_MAX = more than 64 bits
 // hold. graph: one that the run would take over, which stays the caller's here; NULL = none. takes_plan: 1 = it
-// would take over the plan, too. What is wrong with the desc is an error, as in a start.
+// would take over the plan, too; takes_rows: as in tli_init_run. What is wrong with the desc is an error, as in
+// a start.
 static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const tl_graph *graph, int takes_plan,
-                                    uint64_t *bytes) {
+                                    int32_t takes_rows, uint64_t *bytes) {
     tl_env own;
     tli_start s;
     tl_run *run = NULL;
@@ -357,6 +369,7 @@ static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const 
     s.form = TLI_RUN_OF_OPS;
     s.graph_bytes = graph ? tli_count_graph(graph) : 0;
     s.counts_plan = takes_plan;
+    s.takes_rows = takes_rows;
     result = tli_start_run(&s, &run);
     *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : result ? tl_find_least_budget(&own.error) : 1;
     tl_free_run(run);
@@ -371,9 +384,10 @@ static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const 
 TLI_IMPL tl_result tl_init_run(tl_env *env, const tl_run_desc *desc, tl_run **run) {
     TL_ASSERT(desc && desc->graph && desc->backend && run);
     *run = NULL;
-    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal || desc->may_train_in_pieces)
+    if (desc->budget_ratio != 0 || desc->costs || desc->figures || desc->rehearsal ||
+        desc->may_train_in_pieces || desc->may_cut_rows)
         return tli_fail(env, TL_ERROR_INVALID_ARG, TLI_IN(INIT_RUN), TLI_RULE(FIGURES_ARE_OF_OP_RUNS));
-    return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, run);
+    return tli_init_run(env, desc, TLI_RUN_OF_GRAPH, NULL, 0, run);
 }
 #endif  // TL_ONLY_TABLES
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -181,6 +181,22 @@ static uint64_t tli_count_fusion(const tl_fusion_plan *fusion) {
 }
 #endif
 
+#ifndef TL_NO_PLANNERS
+// The maps of a run with regions of rows, and the plan of rows that it was chosen with.
+static uint64_t tli_count_rows(const tl_run *run) {
+    const tl_rows_plan *rows = run->rows;
+    uint64_t nodes = (uint64_t)run->members.graph->node_count;
+    uint64_t tensors = (uint64_t)run->members.graph->tensor_count;
+    uint64_t bytes = tli_count_array(3 * nodes + 2 * (uint64_t)rows->graph.node_count + 1 + tensors,
+                                     sizeof *run->members.outer) +
+                     tli_count_array((uint64_t)rows->member_count + 2, sizeof *run->rows_made);
+    if (run->own_rows)
+        bytes += sizeof *rows + tli_count_graph(&rows->graph) +
+                 tli_count_rows_plan(run->members.graph, rows->turns ? 3 : 0);
+    return bytes;
+}
+#endif
+
 // -- tables: what decides in a pass --
 
 #if !defined(TL_NO_ONLINE)
@@ -343,7 +359,9 @@ static uint64_t tli_count_tables(const tl_run *run) {
 #endif
 #ifndef TL_NO_PLANNERS
     bytes += tli_count_cache(run) + tli_count_fusion(&run->own_fusion);
-    if (run->members.outer)
+    if (run->rows)
+        bytes += tli_count_rows(run);
+    else if (run->members.outer)
         bytes += tli_count_array(2 * (uint64_t)run->members.graph->node_count, sizeof *run->members.outer);
 #ifndef TL_NO_ONLINE
     bytes += tli_count_hybrid(run);
