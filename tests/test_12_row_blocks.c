@@ -28,6 +28,7 @@ typedef struct block_net {
     int32_t  latest;        // the last node whose output is rows x width
     int32_t  last_pair;     // the one before it
     cell     cells[MOST_NODES];
+    int32_t  holds;         // states hold their gradients, for two passes a step
     long     row_calls, part_calls, late_losses, checked;
 } block_net;
 
@@ -270,6 +271,7 @@ static int32_t add_weight(block_net *n, tl_env *env, uint64_t from, uint64_t to)
     memset(&desc, 0, sizeof desc);
     desc.op = "update";
     desc.bytes = from * to * 4;
+    desc.kind = n->holds ? TL_STATE_HELD : TL_STATE_TRAINED;
     if (tl_add_state(env, &n->graph, &desc, NULL)) fail_msg("%s", env->error.text);
     n->cells[n->count].kind = CELL_STATE;
     n->cells[n->count].width = to;
@@ -289,6 +291,7 @@ static void random_block_net(block_net *n, tl_env *env, uint64_t seed) {
     int32_t wanted = random_count(&random, 3, MOST_NODES - 8), w, other;
     memset(n, 0, sizeof *n);
     n->rows = (uint64_t)random_count(&random, 1, MOST_ROWS);
+    n->holds = random_chance(&random, 30);
     n->latest = n->last_pair = add_cell(n, env, CELL_INPUT, (uint64_t)random_count(&random, 3, MOST_WIDTH), -1, -1, &random);
     while (n->count < wanted) {
         uint64_t width = n->cells[n->latest].width, to = (uint64_t)random_count(&random, 1, MOST_WIDTH);
@@ -352,18 +355,27 @@ typedef struct outcome {
 
 static float random_float(tl_random *random) { return (float)tl_next_random_below(random, 2001) / 1000.0f - 1; }
 
-static void write_all(block_net *n, tl_env *env, tl_run *run, int32_t step) {
-    tl_random random = { (uint64_t)step + 77 };
+static void write_all(block_net *n, tl_env *env, tl_run *run, cell_kind kind, int32_t pass) {
+    tl_random random = { (uint64_t)pass + 77 };
     float values[MOST_ROWS * MOST_WIDTH];
     int32_t id;
     uint64_t i;
     for (id = 0; id < n->count; id++) {
         tl_tensor tensor = { id, 0 };
         uint64_t bytes = n->graph.outputs[n->graph.nodes[id].first_output].bytes;
-        if (!n->graph.nodes[id].is_input || (n->cells[id].kind == CELL_STATE && step)) continue;
+        if (n->cells[id].kind != kind) continue;
         for (i = 0; i < bytes / 4; i++) values[i] = 0.5f * random_float(&random);
         if (tl_write_tensor(run, tensor, values, (size_t)bytes)) fail_msg("%s", env->error.text);
     }
+}
+
+typedef struct loader { block_net *net; tl_env *env; int32_t loads; } loader;
+
+static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
+    loader *l = (loader *)user;
+    (void)micro_batch;
+    write_all(l->net, l->env, run, CELL_INPUT, l->loads++);
+    return TL_OK;
 }
 
 static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_cpu_backend_desc *cpu, outcome *out) {
@@ -374,6 +386,7 @@ static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_c
     tl_rows_plan rows;
     tl_plan plan;
     tl_kernel kernels[3];
+    loader l;
     tl_run *run;
     const tl_graph *graph = &n->graph;
     int32_t step, id;
@@ -396,11 +409,17 @@ static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_c
     desc.kernel_count = 3;
     if (tl_plan_keep_all(&env, graph, 0, &plan)) fail_msg("%s", env.error.text);
     if (cuts) random_plan_within(&env, random, graph, NULL, &plan);
+    plan.repeat_count = n->holds ? 2 : 0;
+    l.net = n;
+    l.env = &env;
+    l.loads = 0;
+    desc.load = load;
+    desc.load_user = &l;
     desc.plan = &plan;
     if (tl_init_run(&env, &desc, &run)) fail_msg("%s", env.error.text);
+    write_all(n, &env, run, CELL_STATE, 100);
     for (step = 0; step < STEPS; step++) {
         tl_tensor loss = { n->loss, 0 };
-        write_all(n, &env, run, step);
         if (tl_run_plan(run)) fail_msg("%s", env.error.text);
         if (tl_read_tensor(run, loss, &out->loss[step], 4)) fail_msg("%s", env.error.text);
     }

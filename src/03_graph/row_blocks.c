@@ -78,6 +78,11 @@ static int tli_reads_whole(const tli_cutting *c, int32_t id, int32_t k) {
     return tli_is_all_rows(&relation);
 }
 
+// Whether backwards add to a gradient of a tensor.
+static int tli_is_summed(const tl_graph *graph, int32_t tensor) {
+    return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0;
+}
+
 static int tli_cut_reduces(const tli_cutting *c, int32_t id) {
     const tl_node_rows *r = tli_find_rows(c->graph, id);
     return r && r->reduces;
@@ -146,7 +151,7 @@ static tli_rule tli_check_cut_sums(const tli_cutting *c, int32_t at) {
     for (k = 0; k < node->input_count; k++) {
         int32_t tensor = tli_cut_tensor(c, c->members[at].node, k);
         if (tli_cut_relation(c, c->members[at].node, k).kind != TL_RELATION_WHOLE ||
-            !tli_gets_gradient(c->graph, tensor))
+            !tli_is_summed(c->graph, tensor))
             continue;
         for (other = 0; other < c->count; other++)
             for (j = 0; j < c->graph->nodes[c->members[other].node].input_count; j++)

@@ -25,7 +25,7 @@ static tli_cut_traffic tli_find_cut_traffic(const tli_cutting *c, int32_t id, tl
         uint64_t size = c->graph->outputs[tensor].bytes;
         if (!backward || c->graph->inputs[node->first_input + k].needed)
             tli_count_cut_bytes(&t, size, is_whole, 1);
-        if (backward && tli_gets_gradient(c->graph, tensor)) tli_count_cut_bytes(&t, size, is_whole, 2);
+        if (backward && tli_is_summed(c->graph, tensor)) tli_count_cut_bytes(&t, size, is_whole, 2);
     }
     tli_count_cut_bytes(&t, bytes, reduces, 1);     // the output, or its gradient
     if (backward && c->graph->outputs[node->first_output].needed) tli_count_cut_bytes(&t, bytes, reduces, 1);

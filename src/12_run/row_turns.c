@@ -156,7 +156,7 @@ static void tli_describe_turn_inputs(tl_run *run, const tl_row_member *m, int gr
         const tl_row_link *link = &run->rows->links[m->first_link + k];
         const tl_node_input *input = &graph->inputs[node->first_input + k];
         int is_cut = !tli_is_all_rows(&link->relation);
-        if (gradients && backward && tli_gets_gradient(graph, input->tensor))
+        if (gradients && backward)
             tli_turn_gradient(run, input->tensor, link->member, is_cut, 1);
         else if (!gradients && (!backward || input->needed))
             tli_turn_tensor(run, input->tensor, link->member, is_cut, 0);

@@ -1,0 +1,339 @@
+// [12] RUN of operations with rows: a small net with a loss over many classes, within fewer bytes than its logits.
+#define _POSIX_C_SOURCE 200809L
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#define TL_STRATEGY_IMPLEMENTATION
+#include "../tl_strategy.h"
+#include "support/support.h"
+
+enum { ROWS = 96, WIDTH = 8, HIDDEN = 24, CLASSES = 160, STEPS = 20, BATCHES = 4 };
+
+#define RATE 0.05f
+
+typedef struct net {
+    float    x[BATCHES][ROWS * WIDTH];
+    uint32_t targets[BATCHES][ROWS];
+    float    w1[WIDTH * HIDDEN], w2[HIDDEN * CLASSES];
+    int32_t  batch;             // of the pass that runs
+    long     row_calls;
+} net;
+
+static float *f32(tl_operand operand) { return (float *)operand.host; }
+
+static uint64_t rows_of(const tl_kernel_call *call, net *n) {
+    n->row_calls += call->by_rows;
+    if (call->by_rows) assert_int_equal(call->total, ROWS);
+    return call->by_rows ? call->count : ROWS;
+}
+
+// -- kernels: pointers and a number of rows --
+
+typedef struct shape { uint64_t in, out; } shape;
+static const shape first_shape = { WIDTH, HIDDEN }, second_shape = { HIDDEN, CLASSES };
+typedef struct dense { net *n; const shape *s; } dense;
+
+static tl_result dense_forward(const tl_kernel_call *call, void *user) {
+    const dense *d = (const dense *)user;
+    const float *x = f32(call->inputs[0]), *w = f32(call->inputs[1]);
+    float *y = f32(call->outputs[0]);
+    uint64_t rows = rows_of(call, d->n), r, i, o;
+    for (r = 0; r < rows; r++)
+        for (o = 0; o < d->s->out; o++) {
+            float sum = 0;
+            for (i = 0; i < d->s->in; i++) sum += x[r * d->s->in + i] * w[i * d->s->out + o];
+            y[r * d->s->out + o] = sum;
+        }
+    return TL_OK;
+}
+
+static tl_result dense_backward(const tl_kernel_call *call, void *user) {
+    const dense *d = (const dense *)user;
+    const float *x = f32(call->inputs[0]), *w = f32(call->inputs[1]), *dy = f32(call->output_grads[0]);
+    float *dx = f32(call->input_grads[0]), *dw = f32(call->input_grads[1]);
+    uint64_t rows = rows_of(call, d->n), r, i, o;
+    for (r = 0; r < rows; r++)
+        for (i = 0; i < d->s->in; i++)
+            for (o = 0; o < d->s->out; o++) {
+                if (dx) dx[r * d->s->in + i] += dy[r * d->s->out + o] * w[i * d->s->out + o];
+                dw[i * d->s->out + o] += x[r * d->s->in + i] * dy[r * d->s->out + o];
+            }
+    return TL_OK;
+}
+
+static tl_result bend_forward(const tl_kernel_call *call, void *user) {
+    uint64_t i;
+    (void)user;
+    for (i = 0; i < call->count; i++) f32(call->outputs[0])[i] = f32(call->inputs[0])[i] / (1 + f32(call->inputs[0])[i] * f32(call->inputs[0])[i]);
+    return TL_OK;
+}
+
+static tl_result bend_backward(const tl_kernel_call *call, void *user) {
+    uint64_t i;
+    (void)user;
+    for (i = 0; i < call->count; i++) {
+        float x = f32(call->inputs[0])[i], d = 1 + x * x;
+        f32(call->input_grads[0])[i] += f32(call->output_grads[0])[i] * (1 - x * x) / (d * d);
+    }
+    return TL_OK;
+}
+
+// The mean of squares of what is above the target's by less than 1: a hinge, row by row. A mean divides by total.
+static tl_result loss_forward(const tl_kernel_call *call, void *user) {
+    net *n = (net *)user;
+    uint64_t rows = rows_of(call, n), r, o;
+    float *loss = f32(call->outputs[0]);
+    if (!call->by_rows || !call->first) *loss = 0;
+    for (r = 0; r < rows; r++) {
+        const float *y = f32(call->inputs[0]) + r * CLASSES;
+        uint32_t target = n->targets[n->batch][(call->by_rows ? call->first : 0) + r];
+        for (o = 0; o < CLASSES; o++) {
+            float over = 1 + y[o] - y[target];
+            if (o != target && over > 0) *loss += over * over / CLASSES;
+        }
+    }
+    if (!call->by_rows || call->first + call->count == call->total) *loss /= ROWS;
+    return TL_OK;
+}
+
+static tl_result loss_backward(const tl_kernel_call *call, void *user) {
+    net *n = (net *)user;
+    uint64_t rows = rows_of(call, n), r, o;
+    float scale = 2 * f32(call->output_grads[0])[0] / (CLASSES * ROWS);
+    for (r = 0; r < rows; r++) {
+        const float *y = f32(call->inputs[0]) + r * CLASSES;
+        float *dy = f32(call->input_grads[0]) + r * CLASSES;
+        uint32_t target = n->targets[n->batch][(call->by_rows ? call->first : 0) + r];
+        for (o = 0; o < CLASSES; o++) {
+            float over = 1 + y[o] - y[target];
+            if (o == target || over <= 0) continue;
+            dy[o] += scale * over;
+            dy[target] -= scale * over;
+        }
+    }
+    return TL_OK;
+}
+
+static tl_result update(const tl_kernel_call *call, void *user) {
+    uint64_t i;
+    (void)user;
+    for (i = 0; i < call->outputs[0].range.bytes / 4; i++) f32(call->outputs[0])[i] -= RATE * f32(call->output_grads[0])[i];
+    return TL_OK;
+}
+
+// -- the net --
+
+enum { X, W1, W2, HIDE, BEND, LOGITS, LOSS, OPS };
+
+typedef struct bed {
+    net       n;
+    dense     layers[2];
+    tl_tensor reads[2][2];
+    tl_op     ops[OPS];
+    tl_run_figures figures;
+    tl_run_report  report;
+    float     loss[STEPS], w1[WIDTH * HIDDEN], w2[HIDDEN * CLASSES];
+    uint64_t  taken;
+} bed;
+
+static const tl_relation by_row_and_whole[2] = { { TL_RELATION_SAME, 0, 0, 0, 0 }, { TL_RELATION_WHOLE, 0, 0, 0, 0 } };
+
+static void fill_net(net *n) {
+    tl_random random = { 3 };
+    uint64_t i, b;
+    for (b = 0; b < BATCHES; b++)
+        for (i = 0; i < ROWS * WIDTH; i++) n->x[b][i] = (float)tl_next_random_below(&random, 2001) / 1000.0f - 1;
+    for (b = 0; b < BATCHES; b++)
+        for (i = 0; i < ROWS; i++) n->targets[b][i] = (uint32_t)tl_next_random_below(&random, CLASSES);
+    for (i = 0; i < WIDTH * HIDDEN; i++) n->w1[i] = (float)tl_next_random_below(&random, 2001) / 4000.0f - 0.25f;
+    for (i = 0; i < HIDDEN * CLASSES; i++) n->w2[i] = (float)tl_next_random_below(&random, 2001) / 4000.0f - 0.25f;
+}
+
+static void by_rows(tl_op *op) {
+    op->rows = ROWS;
+    op->relations = by_row_and_whole;
+    op->ordered = 1;
+}
+
+static void open_bed(bed *b, tl_state kind) {
+    static const uint64_t bytes[OPS] = { ROWS * WIDTH * 4, WIDTH * HIDDEN * 4, HIDDEN * CLASSES * 4, ROWS * HIDDEN * 4, ROWS * HIDDEN * 4, ROWS * CLASSES * 4, 4 };
+    int i;
+    memset(b, 0, sizeof *b);
+    fill_net(&b->n);
+    b->layers[0].n = b->layers[1].n = &b->n;
+    b->layers[0].s = &first_shape;
+    b->layers[1].s = &second_shape;
+    for (i = 0; i < OPS; i++) b->ops[i].output_bytes = bytes[i];
+    b->ops[X].kind = "input";
+    for (i = W1; i <= W2; i++) {
+        b->ops[i].kind = "sgd";
+        b->ops[i].state = kind;
+        b->ops[i].backward = update;
+        b->ops[i].initial = i == W1 ? b->n.w1 : b->n.w2;
+    }
+    b->reads[0][0].node = X;    b->reads[0][1].node = W1;
+    b->reads[1][0].node = BEND; b->reads[1][1].node = W2;
+    for (i = 0; i < 2; i++) {
+        tl_op *op = &b->ops[i ? LOGITS : HIDE];
+        op->forward = dense_forward;
+        op->backward = dense_backward;
+        op->user = &b->layers[i];
+        op->inputs = b->reads[i];
+        op->input_count = 2;
+        by_rows(op);
+    }
+    b->ops[BEND].forward = bend_forward;
+    b->ops[BEND].backward = bend_backward;
+    b->ops[BEND].takes_blocks = 1;
+    b->ops[LOSS].forward = loss_forward;
+    b->ops[LOSS].backward = loss_backward;
+    b->ops[LOSS].user = &b->n;
+    b->ops[LOSS].keep = b->ops[LOSS].reduces = 1;
+    by_rows(&b->ops[LOSS]);
+}
+
+static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
+    net *n = (net *)user;
+    tl_tensor x = { X, 0 };
+    n->batch = micro_batch % BATCHES;
+    return tl_write_tensor(run, x, n->x[n->batch], sizeof n->x[0]);
+}
+
+// Train within a budget; 0 = as much as it takes.
+static tl_result train(bed *b, tl_env *env, uint64_t budget, int32_t passes, int may_cut) {
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_run *run;
+    tl_tensor loss = { LOSS, 0 }, w1 = { W1, 0 }, w2 = { W2, 0 };
+    tl_result result;
+    int32_t step;
+    memset(&cpu, 0, sizeof cpu);
+    memset(&desc, 0, sizeof desc);
+    result = tl_init_cpu_backend(env, &cpu, &backend);
+    if (result) return result;
+    desc.backend = &backend;
+    desc.budget_bytes = budget;
+    desc.figures = &b->figures;
+    desc.load = load;
+    desc.load_user = &b->n;
+    desc.repeat_count = passes;
+    desc.may_cut_rows = may_cut;
+    result = tl_init_op_run(env, &desc, b->ops, OPS, &run);
+    for (step = 0; step < STEPS && !result; step++) {
+        if (tl_run_plan(run) || tl_read_tensor(run, loss, &b->loss[step], 4)) fail_msg("%s", env->error.text);
+    }
+    if (!result) {
+        if (tl_read_tensor(run, w1, b->w1, sizeof b->w1) || tl_read_tensor(run, w2, b->w2, sizeof b->w2)) fail_msg("%s", env->error.text);
+        tl_measure_run(run, &b->report);
+        assert_int_equal(b->report.measured_peak_bytes, b->report.planned_peak_bytes);
+        tl_free_run(run);
+    }
+    tl_free_cpu_backend(env, &backend);
+    return result;
+}
+
+static void assert_same_training(const bed *a, const bed *b) {
+    assert_memory_equal(a->loss, b->loss, sizeof a->loss);
+    assert_memory_equal(a->w1, b->w1, sizeof a->w1);
+    assert_memory_equal(a->w2, b->w2, sizeof a->w2);
+}
+
+static void weights_are_those_of_the_whole_training(void **state) {
+    static const int32_t passes[] = { 1, 2, 4 };
+    static bed whole, cut;
+    size_t k;
+    uint64_t least, without;
+    (void)state;
+    for (k = 0; k < 3; k++) {
+        tl_state kind = k ? TL_STATE_HELD : TL_STATE_TRAINED;
+        tl_env env = silent_env();
+        uint64_t budget;
+        open_bed(&whole, kind);
+        assert_int_equal(train(&whole, &env, 0, passes[k], 0), TL_OK);
+        without = whole.figures.least_bytes;
+        assert_int_equal(whole.n.row_calls, 0);
+        open_bed(&cut, kind);
+        assert_int_equal(train(&cut, &env, 0, passes[k], 1), TL_OK);    // nothing is cut without a budget
+        assert_int_equal(cut.n.row_calls, 0);
+        assert_same_training(&whole, &cut);
+        least = cut.figures.least_bytes;
+        assert_true(least < without && without < cut.figures.keep_all_bytes);
+        for (budget = least; budget < cut.figures.keep_all_bytes; budget += (cut.figures.keep_all_bytes - least) / 5) {
+            open_bed(&cut, kind);
+            if (train(&cut, &env, budget, passes[k], 1)) fail_msg("%s", env.error.text);
+            assert_true(cut.report.taken_bytes <= budget + 63);
+            assert_true(cut.n.row_calls > 0 || budget >= without);
+            assert_same_training(&whole, &cut);
+        }
+        print_message("%d passes: keep all %lu, least %lu, with rows %lu\n", (int)passes[k], (unsigned long)cut.figures.keep_all_bytes,
+                      (unsigned long)without, (unsigned long)least);
+    }
+    assert_true(whole.loss[STEPS - 1] < whole.loss[0]);
+}
+
+static void less_than_the_least_is_refused_with_it(void **state) {
+    static bed b;
+    tl_env env = silent_env();
+    uint64_t least;
+    (void)state;
+    open_bed(&b, TL_STATE_TRAINED);
+    assert_int_equal(train(&b, &env, 0, 1, 1), TL_OK);
+    least = b.figures.least_bytes;
+    open_bed(&b, TL_STATE_TRAINED);
+    assert_int_equal(train(&b, &env, least - 64, 1, 1), TL_ERROR_INFEASIBLE);
+    assert_int_equal(tl_find_least_budget(&env.error), least);
+}
+
+static void wrong_fields_are_refused(void **state) {
+    static bed b;
+    tl_env env = silent_env();
+    (void)state;
+    open_bed(&b, TL_STATE_TRAINED);
+    assert_int_equal(train(&b, &env, 0, 1, 2), TL_ERROR_INVALID_ARG);
+    assert_string_equal(env.error.text, "tl_init_op_run: may_cut_rows: must be 0 or 1");
+    b.ops[W1].rows = 8;
+    assert_int_equal(train(&b, &env, 0, 1, 1), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(env.error.text, "rows"));
+    open_bed(&b, TL_STATE_TRAINED);
+    b.ops[LOGITS].rows = 7;
+    assert_int_equal(train(&b, &env, 0, 1, 1), TL_ERROR_INVALID_ARG);
+    assert_non_null(strstr(env.error.text, "rows: the bytes of output 0 must divide by them"));
+}
+
+static void each_allocation_that_fails_is_reported(void **state) {
+    static bed b;
+    uint64_t budget;
+    int at, failed = 0;
+    tl_result result = TL_ERROR_NO_MEMORY;
+    (void)state;
+    {
+        tl_env env = silent_env();
+        open_bed(&b, TL_STATE_TRAINED);
+        assert_int_equal(train(&b, &env, 0, 1, 1), TL_OK);
+        budget = b.figures.least_bytes;
+    }
+    for (at = 0; result; at += 1 + at / 24) {
+        failing_alloc memory = { 0 };
+        tl_env env = failing_env(&memory, at);
+        open_bed(&b, TL_STATE_TRAINED);
+        result = train(&b, &env, budget, 1, 1);
+        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        assert_int_equal(memory.live, 0);
+        failed += result != TL_OK;
+    }
+    print_message("%d allocations failed\n", failed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_are_those_of_the_whole_training),
+        cmocka_unit_test(less_than_the_least_is_refused_with_it),
+        cmocka_unit_test(wrong_fields_are_refused),
+        cmocka_unit_test(each_allocation_that_fails_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
