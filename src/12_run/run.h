@@ -1071,6 +1071,10 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "go by call->first and call->count, or take takes_blocks out") \
     X(TL_FINDING_ROWS_IGNORED, "makes another %o when it is called for some rows of a weight", \
       "go by call->first and call->count, read no weight there, or take weight_rows out") \
+    X(TL_FINDING_BLOCK_DIFFERS, "makes another %o when it is called for blocks of its rows", \
+      "go by call->first, count and total, read the rows that rin names, or take rows out") \
+    X(TL_FINDING_NOT_ORDERED, "rounds %o otherwise when it is called for blocks of its rows", \
+      "add row after row, or take ordered out") \
     X(TL_FINDING_LOAD_REFUSED, "writes %b bytes there, which is refused", \
       "write a graph input, all of its bytes and no more") \
     X(TL_FINDING_LOAD_MISSING, "does not write it, and nothing was written there before", \
