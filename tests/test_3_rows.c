@@ -169,7 +169,10 @@ static void rings_are_the_least_that_hold_what_is_read(void **state) {
         desc.graph = &n.graph;
         if (i % 2) desc.in_slots = n.in_slots;
         assert_int_equal(tl_plan_rows(&env, &desc, &plan), TL_OK);
-        for (id = 0; id < plan.graph.node_count; id++)
+        for (id = 0; id < plan.graph.node_count; id++) {
+            int streams = 0;
+            for (at = plan.first_members[id]; at < plan.first_members[id + 1]; at++) streams |= n.layers[plan.members[at].node].is_input;
+            assert_int_equal(plan.graph.nodes[id].once, streams);     // rows of a stream come once
             for (at = 0; at < plan.first_members[id + 1] - plan.first_members[id]; at++) {
                 const tl_row_member *m = &plan.members[plan.first_members[id] + at];
                 if (!m->ring_rows || m->shares >= 0) continue;
@@ -177,6 +180,7 @@ static void rings_are_the_least_that_hold_what_is_read(void **state) {
                 rings++;
                 larger += m->ring_rows > 1 && rings_hold(&n, &plan, id, at, m->ring_rows - 1);
             }
+        }
         tl_free_rows_plan(&env, &plan);
         tl_free_graph(&env, &n.graph);
     }

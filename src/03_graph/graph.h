@@ -909,7 +909,7 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 // A region is a run of nodes in the order of the graph. The next call is always one of the last node, unless
 // rows that it reads are missing: then that of the node which makes these, and so on up (depth first).
 // Outputs of the region are whole tensors, those that it reads from outside, too, except for a stream
-// (tl_node_desc.stream): its rows are loaded into a ring by the kernel of its op.
+// (tl_node_desc.stream): its rows are loaded into a ring by the kernel of its op, and the region runs once.
 //
 // Which nodes form regions is chosen by an exact division of the order into runs: of all divisions those with
 // the least peak, and of these, or of those within budget_bytes, one with the fewest calls. The peak is that

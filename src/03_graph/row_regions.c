@@ -542,6 +542,7 @@ static void tli_describe_region(tli_regions *g, const tl_graph *graph, const tli
         int32_t count = tli_find_stored(g->graph, g->members[at].node, &stored);
         desc->fwd_cost += node->fwd_cost;
         desc->param_bytes += node->param_bytes;
+        desc->once |= node->is_input > 0;   // rows of a stream come once
         if (desc->origin < 0 && node->origin >= 0 && !node->is_input) desc->origin = node->origin + 1;
         for (k = 0; k < count; k++) g->stored[desc->stored_count++] = stored[k];
         if (!g->members[at].ring_rows)
