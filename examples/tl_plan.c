@@ -1345,6 +1345,7 @@ static int form_regions(program *p) {
     desc.budget_bytes = p->budget_bytes;
     desc.alignment_bytes = p->alignment;
     desc.in_slots = in_slots;
+    desc.work_limit = p->work_limit;
     result = tl_plan_rows(&p->env, &desc, &p->rows);
     free(in_slots);
     if (result) return fail_result(p, path_of(p));

@@ -924,6 +924,10 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 // the first row of the windows: such a kernel, called for one row, overwrites that row, of which it has read by
 // then what it needs (a depthwise convolution keeps one channel of it).
 
+typedef struct tl_rows_progress {
+    uint64_t work, work_limit;  // calls walked through so far; about how many there are at most
+} tl_rows_progress;
+
 typedef struct tl_rows_desc {
     const tl_graph *graph;           // not NULL
     uint64_t        budget_bytes;    // of live bytes; 0 = as few as possible
@@ -934,6 +938,11 @@ typedef struct tl_rows_desc {
     const uint8_t  *in_slots;        // [node_count] 1 = called for one row, its kernel may write over the first
                                      // row under the windows of its first input with windows; 0 = only those
                                      // whose inplace says so
+    uint64_t        work_limit;      // calls that are walked through in search of regions, 20 to 40 ns each:
+                                     // regions have as many members, at most 64, as this allows; 0 = 100 million
+    int           (*progress)(const tl_rows_progress *progress, void *user);  // 1 = stop with the least peak of
+                                     // what was found so far, in calls of one row
+    void           *user;            // passed to progress
 } tl_rows_desc;
 
 // A member of a region.
@@ -975,12 +984,13 @@ typedef struct tl_rows_plan {
 // call: that of a member is fwork_bytes times the share of its rows, rounded up. A graph that has no region
 // worth its calls is copied.
 //
+//   desc     its progress function is called about every million calls
 //   rows     overwritten; release with tl_free_rows_plan
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or
 //          along another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
-// Cost:    O(nodes x rows of up to 64 nodes, the most of a region, x log(rows)).
+// Cost:    O(nodes x rows of up to 64 nodes, the most of a region), about work_limit at most.
 TLDEF tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_plan *rows);
 TLDEF void      tl_free_rows_plan(tl_env *env, tl_rows_plan *rows);  // accepts zeroed ones
 #endif
