@@ -939,7 +939,8 @@ typedef struct tl_rows_desc {
                                      // row under the windows of its first input with windows; 0 = only those
                                      // whose inplace says so
     uint64_t        work_limit;      // calls that are walked through in search of regions, 20 to 40 ns each:
-                                     // regions have as many members, at most 64, as this allows; 0 = 100 million
+                                     // regions have as many members as this allows, at most 64;
+                                     // 0 = 100 million
     int           (*progress)(const tl_rows_progress *progress, void *user);  // 1 = stop with the least peak of
                                      // what was found so far, in calls of one row
     void           *user;            // passed to progress
