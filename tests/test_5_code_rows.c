@@ -382,6 +382,58 @@ static void programs_call_and_compute_what_runs_do(void **state) {
     must_run(command);
 }
 
+// -- the text --
+
+typedef struct small_rows { tl_graph graph; tl_rows_plan rows; tl_plan plan; } small_rows;
+
+static void free_small(tl_env *env, small_rows *s) {
+    tl_free_plan(env, &s->plan);
+    tl_free_rows_plan(env, &s->rows);
+    tl_free_graph(env, &s->graph);
+}
+
+static void a_region_reads_like_what_it_does(void **state) {
+    static const char net[] =
+        "tlg 2\nnode 0 image input fwd=0 bwd=0 out=1024 needs=none in=- rows=16@0 fixed stream\n"
+        "node 1 a conv fwd=9 bwd=0 out=1024 needs=none in=0 grad=no rows=16@0 rin=3/1/1 fixed param=100 fwork=64\n"
+        "node 2 b conv fwd=9 bwd=0 out=512 needs=none in=1 grad=no rows=8@0 rin=3/2/1 fixed param=36\n"
+        "node 3 c head fwd=9 bwd=0 out=8 needs=none in=2 grad=no keep fixed param=8\nend 4\n";
+    static const char *const in_header[] = {
+        "#define NET_BANK_0_BYTES 904\n", "#define NET_WEIGHT_B_OFFSET 104\n", "#define NET_NODE_B 2\n", "#define NET_RESULT_C (",
+        "void net_load_rows(int32_t node, const net_operand *out0, int32_t first, int32_t count);\n",
+        "void net_conv_forward(int32_t node, const net_operand *out0, const net_operand *in0, const void *weight, void *scratch, "
+        "int32_t first, int32_t count);\n",
+        "void net_head_forward(int32_t node, void *out0, const void *in0, const void *weight);\n" };
+    static const char *const in_source[] = {
+        "typedef int16_t net_number;\n", "    { 0, 1, 2 },\n    { 1, 2, 2 },\n    { 0, 0, 0 }\n",
+        "    { net_bank_0 + 512, 3, 64 },\n    { net_bank_0 + 704, 3, 64 },\n    { net_bank_0 + 512, 3, 64 },\n"
+        "    { (unsigned char *)net_weights, 0, 0 },\n    { net_bank_0 + 896, 0, 0 },\n    { net_bank_0, 0, 0 },\n"
+        "    { net_bank_0 + 704, 3, 64 },\n    { (unsigned char *)net_weights + 104, 0, 0 },\n    { NULL, 0, 0 },\n",
+        "    { 1, 0, 16, 1, 1, 0, 0, 0 },  // image\n    { 0, 1, 16, 1, 1, 0, 0, 1 },  // a\n    { 0, 2, 8, 1, 1, 1, 1, 5 },  // b\n",
+        "    case 0: net_conv_forward(m->node, &to[0], &to[1], to[2].at, to[3].at, first * m->unit, count * m->unit); break;\n"
+        "    case 1: net_load_rows(m->node, &to[0], first, count); break;\n",
+        "        net_make_rows(0);  // b: step 0\n        net_head_forward(NET_NODE_C, net_bank_0 + 512, net_bank_0, net_weights + 144);  // c: step 1\n" };
+    tl_env env = silent_env();
+    tl_rows_desc ask;
+    small_rows s;
+    code_text text;
+    size_t k;
+    (void)state;
+    memset(&ask, 0, sizeof ask);
+    s.graph = graph_of(net);
+    ask.graph = &s.graph;
+    ask.alignment_bytes = 8;
+    assert_int_equal(tl_plan_rows(&env, &ask, &s.rows), TL_OK);
+    plan_forwards(&env, &s.rows.graph, 0, 8, &s.plan);
+    assert_int_equal(write_code(&env, &s.graph, &s.plan, "net", TL_CODE_CALLS, &s.rows, &text), TL_OK);
+    for (k = 0; k < sizeof in_header / sizeof *in_header; k++)
+        if (!strstr(text.header.text, in_header[k])) fail_msg("no %s in\n%s", in_header[k], text.header.text);
+    for (k = 0; k < sizeof in_source / sizeof *in_source; k++)
+        if (!strstr(text.source.text, in_source[k])) fail_msg("no %s in\n%s", in_source[k], text.source.text);
+    free_text(&text);
+    free_small(&env, &s);
+}
+
 // -- refusals --
 
 static const char small_net[] =
@@ -389,8 +441,6 @@ static const char small_net[] =
     "node 1 a conv fwd=9 bwd=0 out=256 needs=none in=0 grad=no rows=16@0 rin=3/1/1 fixed\n"
     "node 2 b %s fwd=9 bwd=0 out=256 needs=none in=1 grad=no fixed %s\n"
     "node 3 c conv fwd=9 bwd=0 out=256 needs=none in=2 grad=no keep rows=16@0 rin=3/1/1 fixed\nend 4\n";
-
-typedef struct small_rows { tl_graph graph; tl_rows_plan rows; tl_plan plan; } small_rows;
 
 static void plan_small(tl_env *env, const char *op, const char *more, small_rows *s) {
     tl_rows_desc ask;
@@ -403,12 +453,6 @@ static void plan_small(tl_env *env, const char *op, const char *more, small_rows
     if (tl_plan_rows(env, &ask, &s->rows)) fail_msg("%s", env->error.text);
     assert_int_equal(s->rows.region_count, 1);
     plan_forwards(env, &s->rows.graph, 0, 8, &s->plan);
-}
-
-static void free_small(tl_env *env, small_rows *s) {
-    tl_free_plan(env, &s->plan);
-    tl_free_rows_plan(env, &s->rows);
-    tl_free_graph(env, &s->graph);
 }
 
 static void refused(tl_env *env, const small_rows *s, tl_result code, const char *sentence) {
@@ -494,6 +538,7 @@ static void each_allocation_and_write_that_fails_is_reported(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_call_and_compute_what_runs_do),
+        cmocka_unit_test(a_region_reads_like_what_it_does),
         cmocka_unit_test(rows_that_cannot_be_written_are_refused),
         cmocka_unit_test(numbers_of_a_region_fit_28_bits),
         cmocka_unit_test(each_allocation_and_write_that_fails_is_reported),
