@@ -65,7 +65,7 @@ skipped = $(if $(VULKAN)$(if $(call on_vulkan,$1),,none),:,echo "SKIPPED $(notdi
     <vulkan/vulkan_core.h> (Debian: libvulkan-dev)"; [ "$${STRICT:-0}" != 1 ])
 build = $(if $(call present,$@),$1,@:)
 
-.PHONY: all header seen inside FORCE examples tests lib install run run-quantize run-vulkan run-device run-parallel run-mpi test bench fuzz soak \
+.PHONY: all header seen inside FORCE examples tests lib install run run-quantize run-vulkan run-device run-rows run-parallel run-mpi test bench fuzz soak \
         shaders mutate coverage map size api check deps format help clean cmocka
 .DELETE_ON_ERROR:
 
@@ -257,6 +257,10 @@ $(B)/17_mpi: examples/17_parallel.c $(HEADERS) $(if $(LINKED),| $(B)/parts/libtl
 run-device: $(B)/tl_plan
 	@B='$(B)' bash examples/04_device/run.sh
 
+# A forward there, with and without regions of rows.
+run-rows: $(B)/tl_plan $(B)/09_rows
+	@B='$(B)' bash examples/09_device/run.sh
+
 run-vulkan: $(B)/02_vulkan_train
 	@$(call skipped,$^)
 	$(call build,$(RUNNER) ./$<)
@@ -350,6 +354,7 @@ help:
 	@echo 'make run         train, show the table            make size      code size, per symbol and option'
 	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
 	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; a table of bytes'
+	@echo 'make run-rows    MobileNetV2 there in line buffers: RAM and instructions with and without regions of rows'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
 	@echo 'make run-parallel  train on ranks that are threads; make run-mpi  RANKS=2 ARGS=: that are processes of MPI'
 	@echo 'make test        all tests; F=name: those with it  make mutate    break the header: tests must fail'

@@ -8,7 +8,7 @@
    Images are (B, H, W, C), so that the channels of a pixel stand side by side.
 
    CONTENTS    (search for "// -- ")
-               windows    conv2d    relu    pools
+               windows    conv2d    relu    pools    rows
 */
 #ifndef NN_IMAGE_H
 #define NN_IMAGE_H
@@ -139,6 +139,10 @@ static inline void nn_relu_forward(float *out, const float *in, size_t n) {
     for (size_t i = 0; i < n; i++) out[i] = in[i] > 0.0f ? in[i] : 0.0f;
 }
 
+static inline void nn_relu6_forward(float *out, const float *in, size_t n) {
+    for (size_t i = 0; i < n; i++) out[i] = in[i] < 0.0f ? 0.0f : in[i] > 6.0f ? 6.0f : in[i];
+}
+
 static inline void nn_relu_backward(float *din, const float *dout, const float *in, size_t n) {
     for (size_t i = 0; i < n; i++) din[i] += in[i] > 0.0f ? dout[i] : 0.0f;
 }
@@ -204,6 +208,120 @@ static inline void nn_mean_pool_backward(float *din,         // (B, H, W, C)
             for (size_t c = 0; c < C; c++)
                 din[nn_find_pool_place(i, k, c, W, C, size)] += dout[i * C + c] * share;
         }
+    }
+}
+
+// -- rows: one row of the result, from the rows under its window --
+//
+//     rows[0]    NULL: above the image           rows of a whole image, or of a ring (a line buffer) that
+//     rows[1]    |=====|                         holds those alone that somebody still reads. The bits are
+//     rows[2]    |=====|  -->  out |=====|       the same, however many rows one call makes.
+//
+// Row y reads row y * stride - size / 2 and the size - 1 below it; that of a pool y * size and below.
+// Columns go the same way, so that a row has (W - 1) / stride + 1 pixels.
+
+static inline size_t nn_find_row_width(size_t W, size_t stride) { return (W - 1) / stride + 1; }
+
+// The windows of a row: those of nn_fill_windows where the stride is 1.
+static inline void nn_fill_row_windows(void *windows,           // (columns, size, size, C)
+                                       const void *const *rows,  // [size] (W, C)
+                                       const void *padding, size_t bytes, size_t W, size_t C,
+                                       size_t size, size_t stride) {
+    size_t run = size * C * bytes, columns = nn_find_row_width(W, stride);
+    unsigned char *to = (unsigned char *)windows;
+    for (size_t x = 0; x < columns; x++)
+        for (size_t dy = 0; dy < size; dy++, to += run) {
+            const unsigned char *row = (const unsigned char *)rows[dy];
+            if (row) nn_fill_window_row(to, row, padding, bytes, W, C, size, x * stride);
+            else nn_fill_padding(to, padding, bytes, size * C);
+        }
+}
+
+// The bits of nn_conv2d_forward, without scratch.
+static inline void nn_conv2d_row(float *out,                // (columns, N)
+                                 const float *const *rows,  // [size] (W, C)
+                                 const float *weight,       // (size, size, C, N)
+                                 const float *bias,         // (N); NULL = zero
+                                 size_t W, size_t C, size_t N, size_t size, size_t stride) {
+    size_t columns = nn_find_row_width(W, stride);
+    for (size_t x = 0; x < columns; x++)
+        for (size_t n = 0; n < N; n++) out[x * N + n] = bias ? bias[n] : 0.0f;
+    for (size_t tap = 0; tap < size * size; tap++) {
+        const float *row = rows[tap / size];
+        for (size_t x = 0; row && x < columns; x++) {
+            size_t at = x * stride + tap % size;  // + size / 2
+            if (at < size / 2 || at >= W + size / 2) continue;
+            const float *pixel = row + (at - size / 2) * C, *w = weight + tap * C * N;
+            for (size_t c = 0; c < C; c++, w += N)
+                for (size_t n = 0; n < N; n++) out[x * N + n] += pixel[c] * w[n];
+        }
+    }
+}
+
+// Each channel by itself, one after the other. It keeps that of the first row, which it may overwrite:
+// out may be rows[0] where a row of the result is not longer.
+static inline void nn_depthwise_row(float *out,                // (columns, C)
+                                    const float *const *rows,  // [size] (W, C)
+                                    const float *weight,       // (size, size, C)
+                                    const float *bias,         // (C); NULL = zero
+                                    float *first,              // (W)
+                                    size_t W, size_t C, size_t size, size_t stride) {
+    size_t columns = nn_find_row_width(W, stride);
+    for (size_t c = 0; c < C; c++) {
+        for (size_t x = 0; x < W && rows[0]; x++) first[x] = rows[0][x * C + c];
+        for (size_t x = 0; x < columns; x++) {
+            float sum = bias ? bias[c] : 0.0f;
+            for (size_t dy = 0; dy < size; dy++) {
+                const float *row = dy ? rows[dy] + c : first;
+                size_t step = dy ? C : 1;
+                for (size_t dx = 0; rows[dy] && dx < size; dx++) {
+                    size_t at = x * stride + dx;  // + size / 2
+                    if (at < size / 2 || at >= W + size / 2) continue;
+                    sum += weight[(dy * size + dx) * C + c] * row[(at - size / 2) * step];
+                }
+            }
+            out[x * C + c] = sum;
+        }
+    }
+}
+
+static inline void nn_max_pool_row(float *out,                // (W / size, C)
+                                   const float *const *rows,  // [size] (W, C)
+                                   size_t W, size_t C, size_t size) {
+    for (size_t x = 0; x < W / size; x++) {
+        for (size_t c = 0; c < C; c++) {
+            float most = rows[0][x * size * C + c];
+            for (size_t k = 1; k < size * size; k++) {
+                float value = rows[k / size][(x * size + k % size) * C + c];
+                most = value > most ? value : most;
+            }
+            out[x * C + c] = most;
+        }
+    }
+}
+
+static inline void nn_mean_pool_row(float *out,                // (W / size, C)
+                                    const float *const *rows,  // [size] (W, C)
+                                    size_t W, size_t C, size_t size) {
+    float share = 1.0f / (float)(size * size);
+    for (size_t x = 0; x < W / size; x++) {
+        for (size_t c = 0; c < C; c++) {
+            float sum = 0.0f;
+            for (size_t k = 0; k < size * size; k++)
+                sum += rows[k / size][(x * size + k % size) * C + c];
+            out[x * C + c] = sum * share;
+        }
+    }
+}
+
+// The channels of each pixel of a row, then those of a row whose pixels are `scale` times as wide.
+static inline void nn_concat_upsampled_row(float *out,         // (W, C + N)
+                                           const float *in,    // (W, C)
+                                           const float *wide,  // ((W - 1) / scale + 1, N)
+                                           size_t W, size_t C, size_t N, size_t scale) {
+    for (size_t x = 0; x < W; x++) {
+        memcpy(out + x * (C + N), in + x * C, C * sizeof(float));
+        memcpy(out + x * (C + N) + C, wide + x / scale * N, N * sizeof(float));
     }
 }
 

@@ -23,7 +23,7 @@
 
    CONTENTS    (search for "// -- ")
                requantise    quantise    matmul    linear    dynamic    conv2d
-               elementwise    pools
+               elementwise    pools    rows
 */
 #ifndef NN_INT_H
 #define NN_INT_H
@@ -681,6 +681,59 @@ static inline void nn_int8_mean_pool_forward(int8_t *out, const int8_t *in, size
             sum += sum < 0 ? -(count / 2) : count / 2;
             out[i * C + c] = (int8_t)(sum / count + zero);
         }
+    }
+}
+
+// -- rows: one row of the result, from the rows under its window; see nn_image.h --
+//
+// The same integers as for whole images. A row of relu, of a table or of a sum is a call for so many
+// elements. Dynamic kernels have none: their range is that of the whole input.
+
+static inline void nn_int8_conv2d_row(int8_t *out,               // (columns, N)
+                                      const void *const *rows,  // [size] (W, C) of int8
+                                      int8_t *scratch,           // (columns, size size C)
+                                      const nn_int_linear *w, size_t W, size_t C, size_t size,
+                                      size_t stride) {
+    int8_t padding = (int8_t)w->in_zero;
+    nn_fill_row_windows(scratch, rows, &padding, 1, W, C, size, stride);
+    nn_int8_linear_forward(out, scratch, w, nn_find_row_width(W, stride));
+}
+
+// w8a16, or with wide int16 weights, too.
+static inline void nn_int16_conv2d_row(int16_t *out,              // (columns, N)
+                                       const void *const *rows,  // [size] (W, C) of int16
+                                       int16_t *scratch,          // (columns, size size C)
+                                       const nn_int_linear *w, size_t W, size_t C, size_t size,
+                                       size_t stride, int wide) {
+    int16_t padding = 0;
+    nn_fill_row_windows(scratch, rows, &padding, 2, W, C, size, stride);
+    nn_int16_linear_any(out, scratch, w, nn_find_row_width(W, stride), wide);
+}
+
+static inline void nn_int8_max_pool_row(int8_t *out,                // (W / size, C)
+                                        const int8_t *const *rows,  // [size] (W, C)
+                                        size_t W, size_t C, size_t size) {
+    for (size_t i = 0; i < W / size * C; i++) {
+        size_t at = i / C * size * C + i % C;
+        int8_t most = rows[0][at];
+        for (size_t k = 1; k < size * size; k++) {
+            int8_t x = rows[k / size][at + k % size * C];
+            most = x > most ? x : most;
+        }
+        out[i] = most;
+    }
+}
+
+static inline void nn_int8_mean_pool_row(int8_t *out,                // (W / size, C)
+                                         const int8_t *const *rows,  // [size] (W, C)
+                                         size_t W, size_t C, size_t size, int32_t zero) {
+    int32_t count = (int32_t)size * (int32_t)size;
+    for (size_t i = 0; i < W / size * C; i++) {
+        size_t at = i / C * size * C + i % C;
+        int32_t sum = 0;
+        for (size_t k = 0; k < size * size; k++) sum += rows[k / size][at + k % size * C] - zero;
+        sum += sum < 0 ? -(count / 2) : count / 2;
+        out[i] = (int8_t)(sum / count + zero);
     }
 }
 

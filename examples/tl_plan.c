@@ -466,7 +466,8 @@ static const char *const usage[] = {
     "  --c-code NAME     a C program without this library: NAME.c and NAME.h, which call your kernels, a",
     "                    pair declared for each op, at constant addresses in one array for each bank;",
     "                    NAME is in front of every name. --c-code=calls NAME or --c-code=table NAME:",
-    "                    straight calls, or a table and a loop over it; else whichever is smaller",
+    "                    straight calls, or a table and a loop over it; else whichever is smaller. With",
+    "                    --rows kernels of regions are called for rows, in rings at constant addresses",
     "  -o DIR            the folder of these two files",
     "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); with",
     "                    --ranks so many are one step (8)",
@@ -697,8 +698,8 @@ static int check_row_options(const options *o) {
     if (o->slots && !o->rows) return fail(CODE_INPUT, "--slots: is of the regions of --rows, which is missing");
     if (!o->rows) return CODE_OK;
     if (!o->inference) return fail(CODE_INPUT, "--rows: regions are of forwards alone, --inference is missing");
-    if (o->precision || o->front || o->pareto || compiles(o) || o->c_code)
-        return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --compile, --recommend, --c-code");
+    if (o->precision || o->front || o->pareto || compiles(o))
+        return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --compile, --recommend");
     return CODE_OK;
 }
 
@@ -1344,6 +1345,7 @@ static int form_regions(program *p) {
     desc.budget_bytes = p->budget_bytes;
     desc.alignment_bytes = p->alignment;
     desc.in_slots = in_slots;
+    desc.work_limit = p->work_limit;
     result = tl_plan_rows(&p->env, &desc, &p->rows);
     free(in_slots);
     if (result) return fail_result(p, path_of(p));
@@ -1803,7 +1805,8 @@ static int write_c_code(program *p) {
     desc.form = p->code_form;
     desc.state_count = p->code_states;
     if (p->code_batches) plan.repeat_count = p->code_batches;
-    header.result = tl_write_plan_code(&p->env, &p->graph, &plan, &desc, header.sink, source.sink);
+    desc.rows = p->rows.memory ? &p->rows : NULL;
+    header.result = tl_write_plan_code(&p->env, desc.rows ? &p->whole : &p->graph, &plan, &desc, header.sink, source.sink);
     if (!header.result && (fflush(header.file) || fflush(source.file))) header.result = TL_ERROR_IO;
     failed = ferror(source.file) ? &source : &header;
     if (header.result) {

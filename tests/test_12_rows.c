@@ -157,6 +157,7 @@ static void check_run(spy *s, uint64_t seed) {
     ask.graph = &n->graph;
     ask.alignment_bytes = cpu.alignment_bytes;
     if (random_chance(&random, 50)) ask.in_slots = n->in_slots;
+    if (random_chance(&random, 20)) ask.work_limit = 1 + tl_next_random_below(&random, 2000);
     if (tl_plan_rows(&env, &ask, &rows)) fail_msg("%s", env.error.text);
     if (random_chance(&random, 50)) {       // with room for larger calls
         ask.budget_bytes = rows.peak_bytes + tl_next_random_below(&random, rows.whole_bytes + 1);

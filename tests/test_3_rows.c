@@ -169,7 +169,10 @@ static void rings_are_the_least_that_hold_what_is_read(void **state) {
         desc.graph = &n.graph;
         if (i % 2) desc.in_slots = n.in_slots;
         assert_int_equal(tl_plan_rows(&env, &desc, &plan), TL_OK);
-        for (id = 0; id < plan.graph.node_count; id++)
+        for (id = 0; id < plan.graph.node_count; id++) {
+            int streams = 0;
+            for (at = plan.first_members[id]; at < plan.first_members[id + 1]; at++) streams |= n.layers[plan.members[at].node].is_input;
+            assert_int_equal(plan.graph.nodes[id].once, streams);     // rows of a stream come once
             for (at = 0; at < plan.first_members[id + 1] - plan.first_members[id]; at++) {
                 const tl_row_member *m = &plan.members[plan.first_members[id] + at];
                 if (!m->ring_rows || m->shares >= 0) continue;
@@ -177,11 +180,136 @@ static void rings_are_the_least_that_hold_what_is_read(void **state) {
                 rings++;
                 larger += m->ring_rows > 1 && rings_hold(&n, &plan, id, at, m->ring_rows - 1);
             }
+        }
         tl_free_rows_plan(&env, &plan);
         tl_free_graph(&env, &n.graph);
     }
     print_message("%d rings, %d of which could be smaller\n", (int)rings, (int)larger);
     assert_true(rings > count && larger * 20 < rings);
+}
+
+// -- searches --
+
+// The calls of a region one after the other, found anew and by going on where the last search ended.
+static void check_search(const row_net *n, const tl_rows_plan *plan, int32_t region) {
+    static uint64_t made[2 * MOST_NODES];
+    static int32_t asked[2 * MOST_NODES];
+    int32_t first = plan->first_members[region];
+    tli_row_walk walk;
+    tli_row_search search;
+    tli_row_call call, other;
+    memset(made, 0, sizeof made);
+    walk.graph = &n->graph;
+    walk.members = plan->members + first;
+    walk.links = plan->links;
+    walk.made = made;
+    walk.first = 0;
+    walk.last = plan->first_members[region + 1] - first - 1;
+    search = tli_begin_row_search(&walk, asked);
+    while (tli_next_row_call(&walk, &call)) {
+        assert_true(tli_follow_row_call(&walk, &search, &other));
+        assert_int_equal(call.member, other.member);
+        assert_int_equal(call.first, other.first);
+        assert_int_equal(call.count, other.count);
+        made[call.member] += call.count;
+    }
+    assert_false(tli_follow_row_call(&walk, &search, &other));
+}
+
+// Random nets with little work: plans are worse, and as sound.
+static void searches_end_at_the_work_limit(void **state) {
+    int32_t count = scaled(1000), i, id, at, less = 0;
+    static row_net n;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        tl_env env = silent_env();
+        tl_random random = {(uint64_t)i};
+        tl_rows_desc desc;
+        tl_rows_plan plan, best;
+        random_row_net(&n, (uint64_t)i + 500000, MOST_NODES);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &n.graph;
+        assert_int_equal(tl_plan_rows(&env, &desc, &best), TL_OK);
+        desc.work_limit = 1 + tl_next_random_below(&random, 4000);
+        assert_int_equal(tl_plan_rows(&env, &desc, &plan), TL_OK);
+        assert_int_equal(tl_check_graph(&env, &plan.graph), TL_OK);
+        assert_true(plan.peak_bytes >= best.peak_bytes && plan.peak_bytes <= plan.whole_bytes);
+        less += plan.peak_bytes > best.peak_bytes;
+        for (id = 0; id < plan.graph.node_count; id++) {
+            check_search(&n, &plan, id);
+            for (at = 0; at < plan.first_members[id + 1] - plan.first_members[id]; at++) {
+                const tl_row_member *m = &plan.members[plan.first_members[id] + at];
+                if (m->ring_rows && m->shares < 0) assert_true(rings_hold(&n, &plan, id, at, m->ring_rows));
+            }
+        }
+        tl_free_rows_plan(&env, &plan);
+        tl_free_rows_plan(&env, &best);
+        tl_free_graph(&env, &n.graph);
+    }
+    assert_true(less > count / 20 && less < count);
+}
+
+typedef struct asked_of { long count, stop_at; uint64_t work, work_limit; } asked_of;
+
+static int ask(const tl_rows_progress *progress, void *user) {
+    asked_of *a = (asked_of *)user;
+    assert_true(progress->work > a->work && progress->work_limit >= progress->work);
+    a->work = progress->work;
+    a->work_limit = progress->work_limit;
+    return ++a->count == a->stop_at;
+}
+
+static int32_t add_rows(tl_graph *graph, const char *op, int32_t from, uint64_t rows, int32_t axis, tl_relation relation);
+
+// A chain of windows whose rows are many, behind a stream.
+static void build_chain(tl_graph *graph, int32_t count) {
+    static const tl_relation window = {TL_RELATION_WINDOW, 3, 1, 1, 1};
+    int32_t id = -1;
+    tl_init_graph(graph);
+    for (; count > 0; count--) id = add_rows(graph, id < 0 ? "input" : "conv", id, 500, 0, window);
+    ((tl_node_rows *)(uintptr_t)tli_find_rows(graph, 0))->stream = 1;
+}
+
+static void progress_is_asked_and_may_stop(void **state) {
+    tl_env env = silent_env();
+    tl_rows_desc desc;
+    tl_rows_plan all, plan;
+    tl_graph graph;
+    asked_of a = {0, 0, 0, 0};
+    uint64_t work;
+    (void)state;
+    build_chain(&graph, 150);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.progress = ask;
+    desc.user = &a;
+    assert_int_equal(tl_plan_rows(&env, &desc, &all), TL_OK);
+    assert_true(a.count > 5 && a.work_limit == 100000000);
+    work = a.work;
+    for (a.stop_at = 1; a.stop_at < 10; a.stop_at += 2) {
+        a.count = 0;
+        a.work = 0;
+        assert_int_equal(tl_plan_rows(&env, &desc, &plan), TL_OK);
+        assert_int_equal(a.count, a.stop_at);
+        assert_int_equal(tl_check_graph(&env, &plan.graph), TL_OK);
+        assert_true(plan.peak_bytes >= all.peak_bytes && plan.peak_bytes <= plan.whole_bytes);
+        assert_true(plan.region_count > 0 && plan.nodes[0] == plan.nodes[1]);   // the stream is in a region
+        tl_free_rows_plan(&env, &plan);
+    }
+    a.stop_at = 1;
+    a.work = a.count = 0;
+    desc.budget_bytes = all.peak_bytes - 1;
+    assert_int_equal(tl_plan_rows(&env, &desc, &plan), TL_ERROR_INFEASIBLE);
+    assert_true(tl_find_least_budget(&env.error) >= all.peak_bytes && a.count == 1);
+    a.stop_at = a.count = 0;
+    a.work = 0;
+    desc.budget_bytes = 0;
+    desc.work_limit = work / 4;
+    assert_int_equal(tl_plan_rows(&env, &desc, &plan), TL_OK);
+    assert_true(a.work <= desc.work_limit + 1000000);
+    tl_free_rows_plan(&env, &plan);
+    tl_free_rows_plan(&env, &all);
+    tl_free_graph(&env, &graph);
 }
 
 // -- refusals --
@@ -288,6 +416,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(divisions_are_the_best_of_all),
         cmocka_unit_test(rings_are_the_least_that_hold_what_is_read),
+        cmocka_unit_test(searches_end_at_the_work_limit),
+        cmocka_unit_test(progress_is_asked_and_may_stop),
         cmocka_unit_test(relations_that_do_not_fit_are_refused),
         cmocka_unit_test(a_desc_that_is_wrong_is_refused),
         cmocka_unit_test(each_allocation_that_fails_is_reported),

@@ -713,7 +713,7 @@ static void words_of_a_table_have_at_most_32_bits(void **state) {
 static void failing_sinks_and_allocators_are_reported(void **state) {
     tl_graph graph = graph_of(small);
     tl_plan plan = small_plan(&graph, "S 1\nF 2\nF 3\nB 3\nD 2\nD 1\nB 1\n", 0);
-    tl_code_desc desc = { "n", TL_CODE_TABLE, 1 };
+    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL };
     tl_env silent = silent_env();
     code_text text;
     failing_alloc failing;

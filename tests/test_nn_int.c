@@ -711,6 +711,153 @@ static void relu_and_pool_gradients_are_slopes(void **state) {
     check_slopes(&b, run_mean_pool, b.in, din, COUNT(din));
 }
 
+// -- rows --
+
+// Pointers to the rows under the window of row y, each copied alone: NULL outside of the image. free_rows releases them.
+static void copy_rows(const void **rows, const void *in, size_t bytes, size_t H, size_t first, size_t before, size_t size) {
+    for (size_t k = 0; k < size; k++) {
+        unsigned char *row = NULL;
+        if (first + k >= before && first + k < H + before) {
+            row = (unsigned char *)make(bytes, 1);
+            memcpy(row, (const unsigned char *)in + (first + k - before) * bytes, bytes);
+        }
+        rows[k] = row;
+    }
+}
+
+static void free_rows(const void **rows, size_t size) {
+    for (size_t k = 0; k < size; k++) free((void *)(uintptr_t)rows[k]);
+}
+
+// Pixel x of row y of a result with a stride is pixel (x, y) times that of the result without.
+static void check_row(const void *row, const void *whole, size_t bytes, size_t y, size_t W, size_t stride) {
+    for (size_t x = 0; x < nn_find_row_width(W, stride); x++)
+        assert_memory_equal((const unsigned char *)row + x * bytes,
+                            (const unsigned char *)whole + (y * stride * W + x * stride) * bytes, bytes);
+}
+
+static void rows_of_convolutions_have_the_bits_of_whole_images(void **state) {
+    static image_bed b;
+    float row[BROAD * OUT];
+    const void *rows[SIDE];
+    (void)state;
+    init_image_bed(&b, COUNT(b.out));
+    run_conv2d(&b);
+    for (size_t stride = 1; stride <= 3; stride++)
+        for (size_t y = 0; y < nn_find_row_width(HIGH, stride); y++) {
+            copy_rows(rows, b.in, BROAD * DEEP * sizeof(float), HIGH, y * stride, SIDE / 2, SIDE);
+            nn_conv2d_row(row, (const float *const *)rows, b.weight, b.bias, BROAD, DEEP, OUT, SIDE, stride);
+            check_row(row, b.out, OUT * sizeof(float), y, BROAD, stride);
+            nn_conv2d_row(row, (const float *const *)rows, b.weight, NULL, BROAD, DEEP, OUT, SIDE, stride);
+            free_rows(rows, SIDE);
+        }
+}
+
+// Each output channel of the convolution reads one input channel; the result may stand where the first row was.
+static void rows_of_depthwise_convolutions_overwrite_their_first_row(void **state) {
+    static image_bed b;
+    float weight[SIDE * SIDE * DEEP], first[BROAD], row[BROAD * DEEP], whole[HIGH * BROAD * DEEP];
+    const void *rows[SIDE];
+    (void)state;
+    init_image_bed(&b, COUNT(b.out));
+    nn_fill_normal(weight, COUNT(weight), 0.3f, 65);
+    memset(b.weight, 0, sizeof b.weight);
+    for (size_t k = 0; k < COUNT(weight); k++) b.weight[k * DEEP + k % DEEP] = weight[k];
+    nn_conv2d_forward(whole, b.in, b.weight, b.bias, b.scratch, 1, HIGH, BROAD, DEEP, DEEP, SIDE);
+    for (size_t stride = 1; stride <= 2; stride++)
+        for (size_t y = 0; y < nn_find_row_width(HIGH, stride); y++) {
+            copy_rows(rows, b.in, BROAD * DEEP * sizeof(float), HIGH, y * stride, SIDE / 2, SIDE);
+            nn_depthwise_row(row, (const float *const *)rows, weight, b.bias, first, BROAD, DEEP, SIDE, stride);
+            check_row(row, whole, DEEP * sizeof(float), y, BROAD, stride);
+            if (rows[0]) {
+                nn_depthwise_row((float *)(uintptr_t)rows[0], (const float *const *)rows, weight, b.bias, first, BROAD,
+                                 DEEP, SIDE, stride);
+                check_row(rows[0], whole, DEEP * sizeof(float), y, BROAD, stride);
+            }
+            nn_depthwise_row(row, (const float *const *)rows, weight, NULL, first, BROAD, DEEP, SIDE, stride);
+            free_rows(rows, SIDE);
+        }
+}
+
+static void rows_of_pools_have_the_bits_of_whole_images(void **state) {
+    static image_bed b;
+    float row[BROAD / 2 * DEEP], mean[HIGH / 2 * BROAD / 2 * DEEP];
+    int8_t bytes[HIGH * BROAD * DEEP], most8[COUNT(mean)], mean8[COUNT(mean)], row8[COUNT(row)];
+    const void *rows[2];
+    (void)state;
+    init_image_bed(&b, COUNT(mean));
+    for (size_t i = 0; i < COUNT(bytes); i++) bytes[i] = (int8_t)(i * 37 % 251);
+    nn_max_pool_forward(b.out, b.in, 1, HIGH, BROAD, DEEP, 2);
+    nn_mean_pool_forward(mean, b.in, 1, HIGH, BROAD, DEEP, 2);
+    nn_int8_max_pool_forward(most8, bytes, 1, HIGH, BROAD, DEEP, 2);
+    nn_int8_mean_pool_forward(mean8, bytes, 1, HIGH, BROAD, DEEP, 2, -20);
+    for (size_t y = 0; y < HIGH / 2; y++) {
+        copy_rows(rows, b.in, BROAD * DEEP * sizeof(float), HIGH, 2 * y, 0, 2);
+        nn_max_pool_row(row, (const float *const *)rows, BROAD, DEEP, 2);
+        check_row(row, b.out, DEEP * sizeof(float), y, BROAD / 2, 1);
+        nn_mean_pool_row(row, (const float *const *)rows, BROAD, DEEP, 2);
+        check_row(row, mean, DEEP * sizeof(float), y, BROAD / 2, 1);
+        free_rows(rows, 2);
+        copy_rows(rows, bytes, BROAD * DEEP, HIGH, 2 * y, 0, 2);
+        nn_int8_max_pool_row(row8, (const int8_t *const *)rows, BROAD, DEEP, 2);
+        check_row(row8, most8, DEEP, y, BROAD / 2, 1);
+        nn_int8_mean_pool_row(row8, (const int8_t *const *)rows, BROAD, DEEP, 2, -20);
+        check_row(row8, mean8, DEEP, y, BROAD / 2, 1);
+        free_rows(rows, 2);
+    }
+}
+
+static void rows_of_int8_and_int16_convolutions_equal_whole_images(void **state) {
+    size_t H = 5, W = 4, C = 2, N = 3, size = 3;
+    shape s = { 20, 18, 3 };
+    int8_t *in8 = make8(H * W * C, RANDOM, 44, -128), *out8 = (int8_t *)make(H * W * N, 1), *row8 = (int8_t *)make(W * N, 1);
+    int16_t *in16 = make16(H * W * C, RANDOM, 45), *out16 = (int16_t *)make(H * W * N, 2), *row16 = (int16_t *)make(W * N, 2);
+    void *scratch = make(s.R * s.K, 2);
+    const void *rows[3];
+    bed b;
+    (void)state;
+    init_bed(&b, s, RANDOM, 46);
+    for (size_t j = 0; j < N; j++) b.factors[j].exponent = -12;
+    nn_int8_conv2d_forward(out8, in8, (int8_t *)scratch, &b.w, 1, H, W, C, size);
+    for (size_t stride = 1; stride <= 2; stride++)
+        for (size_t y = 0; y < nn_find_row_width(H, stride); y++) {
+            copy_rows(rows, in8, W * C, H, y * stride, 1, size);
+            nn_int8_conv2d_row(row8, rows, (int8_t *)scratch, &b.w, W, C, size, stride);
+            check_row(row8, out8, N, y, W, stride);
+            free_rows(rows, size);
+        }
+    b.w.to = words;
+    for (int wide = 0; wide < 2; wide++) {
+        if (wide) b.w.weight = b.wide_weight;
+        nn_int16_conv2d_forward(out16, in16, (int16_t *)scratch, &b.w, 1, H, W, C, size, wide);
+        for (size_t y = 0; y < H; y++) {
+            copy_rows(rows, in16, W * C * 2, H, y, 1, size);
+            nn_int16_conv2d_row(row16, rows, (int16_t *)scratch, &b.w, W, C, size, 1, wide);
+            check_row(row16, out16, N * 2, y, W, 1);
+            free_rows(rows, size);
+        }
+    }
+    free_bed(&b);
+    free(in8);
+    free(in16);
+    free(out8);
+    free(out16);
+    free(row8);
+    free(row16);
+    free(scratch);
+}
+
+static void upsampled_pixels_stand_behind_those_of_the_row(void **state) {
+    const float in[] = { 1, 2, 3 }, wide[] = { 10, 11, 20, 21 }, expected[] = { 1, 10, 11, 2, 10, 11, 3, 20, 21 };
+    float out[9], relu[] = { -1, 0, 3, 6, 7 };
+    const float bounded[] = { 0, 0, 3, 6, 6 };
+    (void)state;
+    nn_concat_upsampled_row(out, in, wide, 3, 1, 2, 2);
+    assert_memory_equal(out, expected, sizeof out);
+    nn_relu6_forward(relu, relu, 5);
+    assert_memory_equal(relu, bounded, sizeof relu);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requantize_equals_its_definition),
@@ -736,6 +883,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(pools_take_the_most_and_the_mean_of_each_square),
         cmocka_unit_test(conv2d_is_the_plain_sum_and_its_gradients_are_slopes),
         cmocka_unit_test(relu_and_pool_gradients_are_slopes),
+        cmocka_unit_test(rows_of_convolutions_have_the_bits_of_whole_images),
+        cmocka_unit_test(rows_of_depthwise_convolutions_overwrite_their_first_row),
+        cmocka_unit_test(rows_of_pools_have_the_bits_of_whole_images),
+        cmocka_unit_test(rows_of_int8_and_int16_convolutions_equal_whole_images),
+        cmocka_unit_test(upsampled_pixels_stand_behind_those_of_the_row),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,6 +373,15 @@ def regions_of_rows_are_planned():
     assert stream['peak_bytes'] == 16384 + 9 * rows and stream['rows']['regions'][0]['members'][0]['node'] == 'image', stream['rows']
     thin = report('--slots', 'conv', text=ROWS % ('', '16384', '64', '1:1'))
     assert thin['peak_bytes'] == 2 * 16384 + 3 * rows, thin['rows']           # b stands in slots of a's ring
+    code = os.path.join(folder, 'code_of_rows')
+    os.mkdir(code)
+    streamed = report('--align', '8', '--c-code', 'net', '-o', code, text=ROWS % (' stream', '16384', '64', '3/1/1'))
+    header = open(os.path.join(code, 'net.h')).read()
+    assert '#define NET_BANK_0_BYTES %d\n' % streamed['arena_bytes'] in header and 'NET_INPUT' not in header
+    assert 'void net_load_rows(int32_t node, const net_operand *out0, int32_t first, int32_t count);\n' in header
+    assert 'void net_conv_forward(int32_t node, const net_operand *out0, const net_operand *in0, int32_t first, int32_t count);\n' in header
+    subprocess.run([os.environ.get('CC', 'cc'), '-std=c99', '-Wall', '-Wextra', '-Wpedantic', '-Wconversion', '-Werror', '-ffreestanding', '-c',
+                    '-o', os.path.join(code, 'net.o'), os.path.join(code, 'net.c')], check=True, timeout=300)
     refused(1, ['--rows'], MODEL, '--rows')
     refused(1, ['--slots'], MODEL, '--inference', '--slots', 'conv')
     refused(1, ['--rows'], MODEL, '--inference', '--rows', '--pareto')

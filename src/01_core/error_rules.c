@@ -597,7 +597,14 @@
     X(CODE_TABLE_UPDATES_IN_EVERY_BATCH, \
       "form: a table has no updates that only the last micro-batch runs: ask for calls", "") \
     X(STATE_IS_THE_SAME_IN_ALL_SLOTS, \
-      "slot_count: above 1, and state %s is the same for all micro-batches, which needs one slot", "step, node")
+      "slot_count: above 1, and state %s is the same for all micro-batches, which needs one slot", \
+      "step, node") \
+    X(CODE_ROWS_ARE_OF_ONE_PASS_FORWARD, "rows: go with plans of forwards alone, without slots", "") \
+    X(CODE_ROWS_OR_ELEMENTS, "nodes of one op are called for rows, and for elements", "node, line") \
+    X(CODE_ROWS_FIT_28_BITS, "rows: a number of a region does not fit 28 bits", "node, line") \
+    X(CODE_ROWS_NOT_OF_THE_GRAPH, \
+      "rows: not made of the graph, or for less than the alignment of the plan", "") \
+    X(CODE_ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "")
 
 // -- errors: rules of [6] REMAT --
 

@@ -915,7 +915,7 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 // A region is a run of nodes in the order of the graph. The next call is always one of the last node, unless
 // rows that it reads are missing: then that of the node which makes these, and so on up (depth first).
 // Outputs of the region are whole tensors, those that it reads from outside, too, except for a stream
-// (tl_node_desc.stream): its rows are loaded into a ring by the kernel of its op.
+// (tl_node_desc.stream): its rows are loaded into a ring by the kernel of its op, and the region runs once.
 //
 // Which nodes form regions is chosen by an exact division of the order into runs: of all divisions those with
 // the least peak, and of these, or of those within budget_bytes, one with the fewest calls. The peak is that
@@ -930,6 +930,10 @@ TLDEF void      tl_free_fusion_plan(tl_env *env, tl_fusion_plan *fusion);  // ac
 // the first row of the windows: such a kernel, called for one row, overwrites that row, of which it has read by
 // then what it needs (a depthwise convolution keeps one channel of it).
 
+typedef struct tl_rows_progress {
+    uint64_t work, work_limit;  // calls walked through so far; about how many there are at most
+} tl_rows_progress;
+
 typedef struct tl_rows_desc {
     const tl_graph *graph;           // not NULL
     uint64_t        budget_bytes;    // of live bytes; 0 = as few as possible
@@ -940,6 +944,12 @@ typedef struct tl_rows_desc {
     const uint8_t  *in_slots;        // [node_count] 1 = called for one row, its kernel may write over the first
                                      // row under the windows of its first input with windows; 0 = only those
                                      // whose inplace says so
+    uint64_t        work_limit;      // calls that are walked through in search of regions, 20 to 40 ns each:
+                                     // regions have as many members as this allows, at most 64;
+                                     // 0 = 100 million
+    int           (*progress)(const tl_rows_progress *progress, void *user);  // 1 = stop with the least peak of
+                                     // what was found so far, in calls of one row
+    void           *user;            // passed to progress
 } tl_rows_desc;
 
 // A member of a region.
@@ -997,12 +1007,13 @@ typedef struct tl_rows_plan {
 // call: that of a member is fwork_bytes times the share of its rows, rounded up. A graph that has no region
 // worth its calls is copied.
 //
+//   desc     its progress function is called about every million calls
 //   rows     overwritten; release with tl_free_rows_plan
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: a node reads rows that its input does not have, or
 //          along another axis; TL_ERROR_INFEASIBLE: budget_bytes are too few, the text names the least;
 //          TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
-// Cost:    O(nodes x rows of up to 64 nodes, the most of a region, x log(rows)).
+// Cost:    O(nodes x rows of up to 64 nodes, the most of a region), about work_limit at most.
 TLDEF tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_plan *rows);
 TLDEF void      tl_free_rows_plan(tl_env *env, tl_rows_plan *rows);  // accepts zeroed ones
 

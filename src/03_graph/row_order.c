@@ -74,6 +74,37 @@ static int tli_next_row_call(const tli_row_walk *w, tli_row_call *call) {
     return 1;
 }
 
+// Where a search for the next call goes on: from the member that asked for the rows of the last call, not from
+// the output at the top.
+typedef struct tli_row_search {
+    int32_t *asked;     // [last + 1] the member that waits for rows of one
+    int32_t  top, at;   // the output that is made; the member whose rows were last, or -1
+} tli_row_search;
+
+static tli_row_search tli_begin_row_search(const tli_row_walk *w, int32_t *asked) {
+    tli_row_search search;
+    search.asked = asked;
+    search.top = w->last;
+    search.at = -1;
+    return search;
+}
+
+// The call that tli_next_row_call finds, in time that does not depend on how deep the region is.
+static int tli_follow_row_call(const tli_row_walk *w, tli_row_search *s, tli_row_call *call) {
+    int32_t at = s->at < 0 || s->at == s->top ? s->top : s->asked[s->at], missing;
+    while (s->top >= w->first && (w->members[s->top].ring_rows || w->made[s->top] == w->members[s->top].rows))
+        at = --s->top;
+    if (s->top < w->first) return 0;
+    while ((missing = tli_find_missing_rows(w, at)) >= 0) {
+        s->asked[missing] = at;
+        at = missing;
+    }
+    s->at = call->member = at;
+    call->first = w->made[at];
+    call->count = tli_count_next_rows(&w->members[at], w->made[at]);
+    return 1;
+}
+
 // The bytes of scratch that a node's call for so many of its rows gets.
 static uint64_t tli_row_scratch(uint64_t bytes, uint64_t count, uint64_t rows) {
     uint64_t each = bytes / rows, rest = bytes % rows;

@@ -7,6 +7,8 @@
 // loaded by rows, right before its reader. They are described as if they were members of one region.
 
 #define TLI_REGION_SPAN 64      // members of a region, at most
+#define TLI_ROWS_ASK 1000000    // calls walked through between two calls of progress
+#define TLI_ROWS_WORK 100000000 // where no limit is given
 #define TLI_MOST_ROWS INT32_MAX
 #define TLI_MOST_REGION_ALIGNMENT (UINT64_C(1) << 30)
 
@@ -28,6 +30,7 @@ typedef struct tli_regions {
     int32_t *origins;           // [nodes + 1] of the best division: where the last region or node begins
     int32_t *lasts;             // [tensors] the last candidate that reads it; count = it is a result
     int32_t *tensors;           // [tensors] in the graph that is made; -1 = inside a region
+    int32_t *asked;             // [nodes] of a walk: the member that waits for rows of one
     int32_t *over;              // [nodes] the input that a candidate may overwrite; -1 = none
     uint8_t *in_slots;          // [nodes] 1 = it shares by slots
     uint8_t *in_elements;       // [nodes] 1 = calls of it or of a reader take elements: no range wraps around
@@ -38,6 +41,10 @@ typedef struct tli_regions {
     uint64_t *needs, *reaches;  // [nodes] of a walk: rows of a ring that a slot needs, and those who share it
     uint64_t *best, *fewest;    // [nodes + 1] the least peak, and the fewest calls, of all candidates before
     uint64_t *blocks;           // [nodes + 1] of the best division: rows of a call; 0 = a node as a whole
+    int32_t *least_origins;     // [nodes + 1] of the division of the least peak: where what ends here begins
+    tl_rows_progress now;       // what progress is told
+    uint64_t next_ask;          // work at which it is asked again
+    int32_t  stopped;           // 1 = it asked to stop
     tl_tensor *inputs;          // [inputs] of the node that is added
     uint64_t  *bytes;           // [tensors] of its outputs
     tl_stored *stored;          // [constants] its constants
@@ -178,13 +185,21 @@ static int32_t tli_last_of(const tli_regions *g, int32_t at) {
     return g->lasts[g->graph->nodes[g->members[at].node].first_output];
 }
 
-// From where on candidates may be in one region with this one: behind those that it reads whole.
-static void tli_find_lowest(tli_regions *g) {
+// The first of the streams right before a candidate, which is their reader; the candidate itself if there are
+// none. They are always in a region with it.
+static int32_t tli_find_own_streams(const tli_regions *g, int32_t at) {
+    while (at > 0 && g->graph->nodes[g->members[at - 1].node].is_input) at--;
+    return at;
+}
+
+// From where on candidates may be in one region with this one: behind those that it reads whole, and at most so
+// many, with its streams.
+static void tli_find_lowest(tli_regions *g, int32_t span) {
     int32_t at, k;
     for (at = 0; at < g->count; at++) {
         const tl_row_member *m = &g->members[at];
-        int32_t low = at ? g->lowest[at - 1] : 0;
-        low = tli_larger_i32(low, at + 1 - TLI_REGION_SPAN);
+        int32_t low = at ? g->lowest[at - 1] : 0, own = tli_find_own_streams(g, at);
+        low = tli_larger_i32(low, at + 1 - span < own ? at + 1 - span : own);
         for (k = 0; k < g->graph->nodes[m->node].input_count; k++) {
             const tl_row_link *link = &g->links[m->first_link + k];
             if (tli_is_all_rows(&link->relation)) low = tli_larger_i32(low, link->member + 1);
@@ -193,6 +208,20 @@ static void tli_find_lowest(tli_regions *g) {
         if (at && g->graph->nodes[g->members[at - 1].node].keep) low = tli_larger_i32(low, at);
         g->lowest[at] = low;
     }
+}
+
+// The members that regions may have, so that walks through all take no more than the limit. Each is walked
+// through twice in calls of one row, and in calls of 2, 4, .. rows, which are as many again.
+static int32_t tli_find_region_span(tli_regions *g) {
+    uint64_t limit = g->now.work_limit / 3, *sums = g->best, work;  // sums: rows of all candidates before
+    int32_t span, at;
+    for (sums[0] = 0, at = 0; at < g->count; at++) sums[at + 1] = sums[at] + g->members[at].rows;
+    for (span = TLI_REGION_SPAN; span > 1; span--) {
+        for (work = 0, at = 0; at < g->count && work <= limit; at++)
+            if (g->lowest[at] <= at) work += sums[at + 1] - sums[tli_larger_i32(g->lowest[at], at + 1 - span)];
+        if (work <= limit) break;
+    }
+    return span;
 }
 
 // The input that a candidate may overwrite row by row; -1 = none.
@@ -327,11 +356,21 @@ static void tli_note_row_call(tli_regions *g, int32_t first, const tli_row_call 
     g->needs[at] = tli_larger_u64(g->needs[at], top);
 }
 
-// Walk through the region of the candidates first .. last, in calls of so many rows.
+// Count a call that was walked through, and ask the caller from time to time whether to stop.
+static void tli_note_row_work(tli_regions *g) {
+    if (++g->now.work < g->next_ask || !g->desc->progress || g->stopped) return;
+    g->next_ask = g->now.work + TLI_ROWS_ASK;
+    if (g->now.work_limit < g->now.work) g->now.work_limit = g->now.work;
+    g->stopped = (g->desc->progress)(&g->now, g->desc->user) != 0;
+}
+
+// Walk through the region of the candidates first .. last, in calls of so many rows; not to the end where the
+// caller asks to stop.
 static void tli_walk_region(tli_regions *g, int32_t first, int32_t last, uint64_t rows) {
     tli_row_walk walk;
+    tli_row_search search;
     tli_row_call call;
-    int32_t at;
+    int32_t at, stopped = g->stopped;
     walk.graph = g->graph;
     walk.members = g->members;
     walk.links = g->links;
@@ -343,8 +382,10 @@ static void tli_walk_region(tli_regions *g, int32_t first, int32_t last, uint64_
         g->members[at].ring_rows = g->first_readers[at] >= 0 && tli_last_of(g, at) <= last;
         g->members[at].block_rows = tli_find_block_rows(g, at, rows);
     }
-    while (tli_next_row_call(&walk, &call)) {
+    search = tli_begin_row_search(&walk, g->asked);
+    while (g->stopped == stopped && tli_follow_row_call(&walk, &search, &call)) {
         tli_note_row_call(g, first, &call);
+        tli_note_row_work(g);
         g->made[call.member] += call.count;
     }
 }
@@ -402,7 +443,10 @@ static void tli_weigh_region(tli_regions *g, const tli_region_sum *sum, int32_t 
     if (first == last || g->graph->nodes[g->members[last].node].is_input) return;  // a stream ends no region
     if (sum->rows == 1) {
         uint64_t most = tli_larger_u64(g->best[first], peak);
-        if (most < g->best[last + 1]) g->best[last + 1] = most;
+        if (most < g->best[last + 1]) {
+            g->best[last + 1] = most;
+            g->least_origins[last + 1] = first;
+        }
     }
     if (peak > g->limit || g->fewest[first] == UINT64_MAX) return;
     calls = g->fewest[first] + sum->calls;
@@ -412,15 +456,20 @@ static void tli_weigh_region(tli_regions *g, const tli_region_sum *sum, int32_t 
     g->blocks[last + 1] = sum->rows;
 }
 
-// Weigh all regions that end at a candidate, in calls of so many rows. 0 = more would make no larger calls.
+// Weigh all regions that end at a candidate, in calls of so many rows; where the caller asked to stop, that
+// with its streams alone. 0 = more would make no larger calls.
 static int tli_weigh_regions(tli_regions *g, int32_t last, uint64_t rows) {
-    int32_t first = g->lowest[last], at;
+    int32_t first, at;
+    int stopped, grows = 0;
     tli_region_sum sum;
-    int grows = 0;
-    if (first > last) return 0;
     tli_zero(&sum, sizeof sum);
     sum.rows = rows;
-    tli_walk_region(g, first, last, rows);
+    do {
+        stopped = g->stopped;
+        first = stopped ? tli_find_own_streams(g, last) : g->lowest[last];
+        if (first > last || (stopped && first == last)) return 0;
+        tli_walk_region(g, first, last, rows);
+    } while (g->stopped != stopped);
     for (at = last; at >= first; at--) {
         grows |= g->members[at].block_rows < g->members[at].rows;
         tli_add_member(g, &sum, at);
@@ -436,11 +485,21 @@ static void tli_weigh_all(tli_regions *g) {
     g->best[0] = g->fewest[0] = 0;
     for (at = 0; at < g->count; at++) {
         g->best[at + 1] = tli_larger_u64(g->best[at], g->wholes[at]);
+        g->least_origins[at + 1] = at;
         g->fewest[at + 1] = UINT64_MAX;
         g->blocks[at + 1] = 0;
         g->origins[at + 1] = at;
         if (g->wholes[at] <= g->limit && g->fewest[at] < UINT64_MAX) g->fewest[at + 1] = g->fewest[at] + 1;
         for (rows = 1; tli_weigh_regions(g, at, rows) && g->limit; rows *= 2) {}
+    }
+}
+
+// Go on with the division of the least peak, in calls of one row.
+static void tli_take_least_division(tli_regions *g) {
+    int32_t at;
+    for (at = 0; at < g->count; at++) {
+        g->origins[at + 1] = g->starts[at];
+        g->blocks[at + 1] = g->starts[at] < at;
     }
 }
 
@@ -451,11 +510,13 @@ static tl_result tli_choose_regions(tli_regions *g) {
     g->limit = 0;
     tli_weigh_all(g);
     least = g->best[g->count];
+    for (at = 0; at < g->count; at++) g->starts[at] = g->least_origins[at + 1];
     g->limit = tli_or_default(g->desc->budget_bytes, least);
     if (least > g->limit)
         return tli_fail_values(g->env, TL_ERROR_INFEASIBLE, TLI_IN(PLAN_ROWS),
                                TLI_RULE(ROWS_NO_DIVISION_FITS_LEAST_IS_BYTES), g->limit, least);
-    tli_weigh_all(g);
+    if (!g->stopped) tli_weigh_all(g);
+    if (g->stopped) tli_take_least_division(g);
     for (at = 0; at < g->count; at++) g->starts[at] = -1;
     for (at = g->count; at > 0; at = g->origins[at]) g->starts[at - 1] = g->origins[at];
     return TL_OK;
@@ -543,6 +604,7 @@ static void tli_describe_region(tli_regions *g, const tl_graph *graph, const tli
         int32_t count = tli_find_stored(g->graph, g->members[at].node, &stored);
         desc->fwd_cost += node->fwd_cost;
         desc->param_bytes += node->param_bytes;
+        desc->once |= node->is_input > 0;   // rows of a stream come once
         if (desc->origin < 0 && node->origin >= 0 && !node->is_input) desc->origin = node->origin + 1;
         for (k = 0; k < count; k++) g->stored[desc->stored_count++] = stored[k];
         if (!g->members[at].ring_rows)
@@ -615,6 +677,7 @@ static tl_result tli_build_regions(tli_regions *g, tl_rows_plan *plan, int32_t *
     tl_result result = TL_OK;
     int32_t id, at;
     plan->graph.batch = g->graph->batch;
+    g->next_ask = UINT64_MAX;   // nothing is searched any more
     for (id = 0; id < g->graph->tensor_count; id++) g->tensors[id] = -1;
     for (id = 0; id < g->graph->node_count && !result; id++) {
         int32_t last = g->places[id], first = last < 0 ? -1 : g->starts[last];
@@ -669,7 +732,9 @@ static int tli_open_regions(tl_env *env, const tl_rows_desc *desc, tli_regions *
     g->links = (tl_row_link *)tli_alloc_array(env, inputs + 1, sizeof *g->links);
     g->inputs = (tl_tensor *)tli_alloc_array(env, inputs + 1, sizeof *g->inputs);
     g->stored = (tl_stored *)tli_alloc_array(env, a ? (uint64_t)a->stored_count + 1 : 1, sizeof *g->stored);
-    g->places = (int32_t *)tli_alloc_array(env, 7 * nodes + 1 + 2 * inputs + 2 * tensors, sizeof *g->places);
+    g->places = (int32_t *)tli_alloc_array(env, 9 * nodes + 2 + 2 * inputs + 2 * tensors, sizeof *g->places);
+    g->now.work_limit = desc->work_limit ? desc->work_limit : TLI_ROWS_WORK;
+    g->next_ask = TLI_ROWS_ASK;
     g->crossing = (uint64_t *)tli_alloc_array(env, 11 * nodes + 4 + tensors, sizeof *g->crossing);
     g->in_slots = (uint8_t *)tli_alloc_array(env, 2 * nodes, 1);
     if (!g->members || !g->links || !g->inputs || !g->stored || !g->places || !g->crossing || !g->in_slots)
@@ -678,9 +743,11 @@ static int tli_open_regions(tl_env *env, const tl_rows_desc *desc, tli_regions *
     g->lowest = g->first_readers + nodes;
     g->sharers = g->lowest + nodes;
     g->over = g->sharers + nodes;
-    g->starts = g->over + nodes;
+    g->asked = g->over + nodes;
+    g->starts = g->asked + nodes;
     g->origins = g->starts + nodes;
-    g->owners = g->origins + nodes + 1;
+    g->least_origins = g->origins + nodes + 1;
+    g->owners = g->least_origins + nodes + 1;
     g->next_readers = g->owners + inputs;
     g->lasts = g->next_readers + inputs;
     g->tensors = g->lasts + tensors;
@@ -741,7 +808,8 @@ static tl_result tli_prepare_regions(tli_regions *g) {
     if (result) return result;
     tli_find_candidates(g);
     tli_link_candidates(g);
-    tli_find_lowest(g);
+    tli_find_lowest(g, TLI_REGION_SPAN);
+    tli_find_lowest(g, tli_find_region_span(g));
     tli_find_sharers(g);
     tli_count_live(g);
     return TL_OK;

@@ -717,6 +717,7 @@ typedef struct tl_code_desc {
     const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
     tl_code_form form;         // 0 = whichever is smaller
     int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
+    const struct tl_rows_plan *rows;    // of tl_plan_rows, of `graph`: the plan is one of rows->graph; 0 = none
 } tl_code_desc;
 
 // Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
@@ -755,6 +756,21 @@ typedef struct tl_code_desc {
 // node once, or let it look at what it has done since net_load. Random numbers are a function of node,
 // micro-batch and a step that the user counts, which stay the same where a forward runs again.
 //
+// Regions of rows become tables, and a loop that calls by them: forwards alone. Nodes and weights stay those of
+// `graph`. The kernels of an op that regions call for rows find each row by net_find_row, in rings or in whole
+// tensors; row_bytes are those of a whole tensor. So are whole calls of such an op made:
+//
+//     void net_conv_forward(int32_t node, const net_operand *out0, const net_operand *in0, const void *weight,
+//                           int32_t first, int32_t count) {
+//         for (; count > 0; first++, count--) {
+//             float *row = (float *)net_find_row(out0, first, ROW_BYTES);
+//             ..
+//
+// In an operand that a node has not, `at` is NULL. Of ops that regions call for elements out0, in0, .. are
+// those of the call, or whole where the node reads them whole, first and count elements. Both are 0 in the call
+// of a node that has neither rows nor elements. net_load_rows, of the user, loads rows of a stream, in order.
+// On the stack net_run has two numbers for each member of the largest region.
+//
 // The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
 // tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
@@ -762,9 +778,11 @@ typedef struct tl_code_desc {
 //
 //   header, source   get net.h and net.c
 //
-// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; TL_ERROR_UNSUPPORTED: form is
-//          table and its words do not fit 32 bits; those of tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink
-//          returned.
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; rows that are not of the
+//          graph, or for a lower alignment than the plan's, or whose plan has slots or backwards;
+//          TL_ERROR_UNSUPPORTED: form is table and its words do not fit 32 bits; nodes of one op that are
+//          called for rows and for elements, numbers of a region that do not fit 28 bits; those of
+//          tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink returned.
 // Cost:    that of tl_replay_plan, and O(text + ops x ops x nodes).
 TLDEF tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                    const tl_code_desc *desc, tl_sink header, tl_sink source);

@@ -36,73 +36,6 @@ static tl_result tli_clear_region_gradients(tl_run *run) {
 
 // -- regions of rows: preparing a run --
 
-static int tli_has_row_bytes(const tl_graph *graph, const tl_rows_plan *rows, const tl_row_member *m) {
-    const tl_node_rows *r = tli_find_rows(graph, m->node);
-    if (r && r->reduces) return rows->turns && !m->row_bytes && !m->ring_rows;
-    return m->row_bytes * m->rows == graph->outputs[graph->nodes[m->node].first_output].bytes;
-}
-
-// Whether its ring lies in the scratch of the forward, if that makes any calls.
-static int tli_fits_ring(const tl_node *region, const tl_row_member *m, uint64_t alignment) {
-    uint64_t bytes;
-    if (!m->ring_rows || tli_is_late(region)) return 1;
-    return tli_mul_u64(m->ring_rows, m->row_bytes, &bytes) &&
-           tli_fits_in(m->ring_offset, bytes, region->fwork_bytes, alignment);
-}
-
-// Whether a member is what its node says, and finds its rows within the scratch of the region.
-static int tli_is_member_of(const tl_graph *graph, const tl_rows_plan *rows, int32_t id, int32_t at,
-                            uint64_t alignment) {
-    const tl_row_member *members = rows->members + rows->first_members[id], *m = &members[at];
-    const tl_node *node;
-    int32_t k;
-    if (m->node < 0 || m->node >= graph->node_count || rows->nodes[m->node] != id) return 0;
-    node = &graph->nodes[m->node];
-    if (node->output_count != 1 || !m->rows || m->rows > TLI_MOST_ROWS || !m->block_rows ||
-        m->block_rows > m->rows || !tli_has_row_bytes(graph, rows, m) ||
-        m->shares < -1 || m->shares >= at || m->takes_slots < 0 || m->takes_slots > node->input_count ||
-        (m->takes_slots && m->shares < 0))
-        return 0;
-    if (!tli_fits_ring(&rows->graph.nodes[id], m, alignment) ||
-        (node->takes_blocks && (rows->turns ? m->row_bytes % 4 : m->row_bytes % alignment)))
-        return 0;
-    if (m->shares >= 0 && (members[m->shares].ring_rows != m->ring_rows || !m->ring_rows ||
-                           members[m->shares].ring_offset != m->ring_offset))
-        return 0;
-    for (k = 0; k < node->input_count; k++) {
-        const tl_row_link *link = &rows->links[m->first_link + k];
-        int32_t maker = tli_find_maker(graph, node, k);
-        tl_relation relation = link->relation;
-        if (link->member < -1 || link->member >= at || tli_check_relation(&relation)) return 0;
-        if (link->member >= 0 ? members[link->member].node != maker : rows->nodes[maker] == id) return 0;
-    }
-    return 1;
-}
-
-// Whether a plan of rows was made of the graph.
-static int tli_is_rows_of(const tl_graph *graph, const tl_rows_plan *rows, uint64_t alignment) {
-    const tl_graph *made = &rows->graph;
-    int32_t id, at, link = 0;
-    if (!rows->memory || made->node_count > graph->node_count || rows->first_members[0] ||
-        rows->first_members[made->node_count] != rows->member_count)
-        return 0;
-    for (id = 0; id < graph->node_count; id++)
-        if (rows->nodes[id] < 0 || rows->nodes[id] >= made->node_count) return 0;
-    for (id = 0; id < made->node_count; id++) {
-        int32_t first = rows->first_members[id], count = rows->first_members[id + 1] - first;
-        if (count < 0 || first + count > rows->member_count) return 0;
-        for (at = 0; at < count; at++) {
-            if (rows->members[first + at].first_link != link ||
-                !tli_is_member_of(graph, rows, id, at, alignment))
-                return 0;
-            if (rows->turns && !tli_lies_in_backward(graph, rows, id, at, alignment)) return 0;
-            link += graph->nodes[rows->members[first + at].node].input_count;
-        }
-        if (rows->turns && !tli_are_turns_of(graph, rows, id, alignment)) return 0;
-    }
-    return 1;
-}
-
 // The bytes that a call of a member has of a tensor that is `size` bytes, inside of the region or outside.
 static uint64_t tli_find_part_bytes(const tl_run *run, const tl_row_member *m, uint64_t size, int is_inside,
                                     int is_cut, uint64_t ring_bytes) {
@@ -167,22 +100,6 @@ static tli_rule tli_check_rows_run(const tl_run *run) {
                : TLI_RULE(ROWS_NOT_OF_THE_GRAPH);
 }
 
-// Map tensors of the caller's graph to those of the graph with regions: by what each new node computes.
-static void tli_map_row_tensors(tl_run *run, const tl_rows_plan *rows, int32_t *tensors) {
-    const tl_graph *graph = run->graph;
-    int32_t id, k, *next = run->members.outer;  // [nodes of both] the next output of a region
-    for (id = 0; id < rows->graph.node_count; id++) next[id] = rows->graph.nodes[id].first_output;
-    for (k = 0; k < graph->tensor_count; k++) tensors[k] = -1;
-    for (id = 0; id < graph->node_count; id++) {
-        int32_t made = rows->nodes[id], first = rows->first_members[made], at = first;
-        while (at < rows->first_members[made + 1] && rows->members[at].node != id) at++;
-        if (at < rows->first_members[made + 1] && rows->members[at].ring_rows) continue;
-        for (k = 0; k < graph->nodes[id].output_count; k++)
-            tensors[graph->nodes[id].first_output + k] = next[made]++;
-    }
-    for (id = 0; id < graph->node_count; id++) run->members.outer[id] = 0;
-}
-
 // Go on with the graph that has regions as nodes; the kernels stay those of the caller's. Members of nodes that
 // are no regions are these alone.
 static tl_result tli_take_rows(tl_run *run) {
@@ -218,7 +135,8 @@ static tl_result tli_take_rows(tl_run *run) {
             if (rows->nodes[at] == id) numbers[count++] = at;
     }
     numbers[old + made] = count;
-    tli_map_row_tensors(run, rows, (int32_t *)run->members.tensors);
+    tli_map_row_tensors(run->graph, rows, run->members.outer, (int32_t *)run->members.tensors);
+    for (id = 0; id < run->graph->node_count; id++) run->members.outer[id] = 0;
     run->members.graph = run->graph;
     run->members.nodes = rows->nodes;
     run->members.fused_count = rows->region_count;

@@ -230,55 +230,5 @@ static tl_result tli_clear_turn_gradients(tl_run *run) {
     }
     return result;
 }
-
-// -- blocks of rows: preparing a run --
-
-static int tli_fits_in(uint64_t offset, uint64_t bytes, uint64_t size, uint64_t alignment) {
-    uint64_t end;
-    return !bytes || (tli_add_u64(offset, bytes, &end) && end <= size && offset % alignment == 0);
-}
-
-// Whether what a member has in the scratch of the backward lies there.
-static int tli_lies_in_backward(const tl_graph *graph, const tl_rows_plan *rows, int32_t id, int32_t at,
-                                uint64_t alignment) {
-    const tl_row_member *m = &rows->members[rows->first_members[id] + at];
-    uint64_t block = m->row_bytes * m->block_rows, size = rows->graph.nodes[id].bwork_bytes;
-    uint64_t saved = graph->nodes[m->node].saved_bytes / m->rows * m->block_rows;
-    if (m->block_rows != rows->members[rows->first_members[id]].block_rows ||
-        m->rows != rows->members[rows->first_members[id]].rows || !tli_is_below(m->again, 2))
-        return 0;
-    if (m->again && !(tli_fits_in(m->again_offset, block, size, alignment) &&
-                      tli_fits_in(m->saved_offset, saved, size, alignment)))
-        return 0;
-    return rows->inference || !m->ring_rows || tli_fits_in(m->gradient_offset, block, size, alignment);
-}
-
-// Whether the turns of a region are calls of its members, with scratch that lies in the region's.
-static int tli_are_turns_of(const tl_graph *graph, const tl_rows_plan *rows, int32_t id, uint64_t alignment) {
-    int32_t from = rows->first_turns[id], count = rows->first_turns[id + 1] - from, k;
-    int32_t members = rows->first_members[id + 1] - rows->first_members[id], forward = rows->forward_turns[id];
-    if (count < 0 || from < 0 || from + count > rows->turn_count) return 0;
-    if (!members) return !count;
-    if (forward < 0 || forward > count || (!forward && rows->graph.nodes[id].once != TL_ONCE_LATE)) return 0;
-    for (k = 0; k < count; k++) {
-        const tl_row_turn *turn = &rows->turns[from + k];
-        const tl_row_member *m = &rows->members[rows->first_members[id]];
-        const tl_node *node = &rows->graph.nodes[id], *member;
-        if (!tli_is_below(turn->member, members)) return 0;
-        m += turn->member;
-        member = &graph->nodes[m->node];
-        if (turn->kind == TL_STEP_BACKWARD) {
-            if (k < forward || !member->has_grad) return 0;
-        } else if ((turn->kind != TL_STEP_FORWARD && turn->kind != TL_STEP_FORWARD_SAVE) ||
-                   (k < forward ? turn->kind != TL_STEP_FORWARD : !m->again)) {
-            return 0;
-        }
-        if (!tli_fits_in(turn->work_offset,
-                         tli_row_scratch(tli_find_turn_work(member, turn->kind), m->block_rows, m->rows),
-                         k < forward ? node->fwork_bytes : node->bwork_bytes, alignment))
-            return 0;
-    }
-    return 1;
-}
 #endif
 #endif  // TL_STRATEGY_IMPLEMENTATION

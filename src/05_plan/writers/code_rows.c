@@ -10,6 +10,7 @@
 //             call, op 1, backward, node 2     where each operand lies, in the order of the prototype
 //     O 1     copy                             to, from, bytes
 //     B 5     pieces 0                         a loop over pieces; its rows are those of the first piece
+//     F 7     region 0                         a region of rows; where its tensors lie (code_regions.c)
 //
 // The same rows become calls or a table (code_text.c).
 
@@ -29,7 +30,7 @@ TLI_IMPL int tl_parse_code_form(const char *text, tl_code_form *form) {
 
 typedef enum tli_row_kind {
     TLI_ROW_FORWARD, TLI_ROW_BACKWARD, TLI_ROW_ZERO, TLI_ROW_LOSS, TLI_ROW_COPY, TLI_ROW_WAIT,
-    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_PIECES, TLI_ROW_COUNT
+    TLI_ROW_COMPRESS, TLI_ROW_EXPAND, TLI_ROW_REGION, TLI_ROW_PIECES, TLI_ROW_COUNT
 } tli_row_kind;
 
 // The array of the written program that a word points into.
@@ -58,6 +59,15 @@ typedef struct tli_code_row {
 // The first piece of a state: the call that makes it and the one that uses it.
 typedef struct tli_code_loop { tli_code_row gradient, update; } tli_code_loop;
 
+// A node that is carried out in calls for ranges: a region, or a whole node of an op that regions call.
+typedef struct tli_code_region {
+    tli_code_row operands;  // its words: outputs, inputs, scratch
+    int32_t      node;      // of the plan's graph
+} tli_code_region;
+
+// What the kernels of an op are called for.
+typedef enum tli_code_range { TLI_RANGE_WHOLE, TLI_RANGE_ROWS, TLI_RANGE_ELEMENTS } tli_code_range;
+
 // The parts that the operands of a kernel fall into, in the order of its parameters.
 typedef enum tli_role {
     TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
@@ -80,6 +90,14 @@ typedef struct tli_code {
     tl_env             *env;
     const tl_code_desc *desc;
     tli_table           table;     // graph, plan, name, lifetimes, report, block_bytes, is_shared
+    const tl_graph     *planned;   // the graph of the plan: with rows that with regions, else the same
+    const struct tl_rows_plan *row_plan;    // NULL = none
+    int32_t            *origins;   // [nodes of planned] the node of the graph that one is, of a region its last
+    int32_t            *tensors;   // [tensors of the graph] those of planned; -1 = inside a region
+    uint8_t            *ranges;    // [nodes] at the first node of an op: a tli_code_range
+    tli_code_region    *regions;   // [region_count]
+    int32_t             region_count, region_capacity;
+    int32_t             stream;    // a stream that is loaded by rows; -1 = none is
     tli_code_row       *rows;      // [row_count]
     tli_code_word      *words;     // [word_count]
     int32_t             row_count, row_capacity, word_count, word_capacity;
@@ -98,6 +116,15 @@ typedef struct tli_code {
     uint64_t            space_bytes[TLI_SPACE_COUNT];
     uint64_t            alignment;
 } tli_code;
+
+// The node of the graph that one of the plan's is; of a region its last.
+static int32_t tli_code_origin(const tli_code *c, int32_t node) {
+    return c->row_plan ? c->origins[node] : node;
+}
+
+static tli_code_range tli_code_range_of(const tli_code *c, int32_t op) {
+    return c->row_plan ? (tli_code_range)c->ranges[op] : TLI_RANGE_WHOLE;
+}
 
 // -- prototypes --
 
@@ -215,7 +242,7 @@ static tli_code_row tli_code_row_of(const tli_code *c, tli_row_kind kind, const 
     tli_zero(&row, sizeof row);
     row.kind = kind;
     row.step = index;
-    row.node = step->node;
+    row.node = tli_code_origin(c, step->node);
     row.slot = step->slot;
     row.first = c->word_count;
     return row;
@@ -277,7 +304,9 @@ static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role 
     case TLI_ROLE_OUT: tli_code_add_operand(c, call, call->outputs_ready ? &none : &call->outputs[i]); break;
     case TLI_ROLE_NEEDED_OUT: tli_code_add_operand(c, call, &call->outputs[i]); break;
     case TLI_ROLE_IN: tli_code_add_operand(c, call, &call->inputs[i]); break;
-    case TLI_ROLE_WEIGHT: tli_code_add_word(c, TLI_SPACE_WEIGHTS, c->weights[call->step.node]); break;
+    case TLI_ROLE_WEIGHT:
+        tli_code_add_word(c, TLI_SPACE_WEIGHTS, c->weights[tli_code_origin(c, call->step.node)]);
+        break;
     case TLI_ROLE_WEIGHT_GRAD:
         if (tli_is_trained(c, node)) tli_code_add_word(c, TLI_SPACE_GRADIENTS, c->weights[call->step.node]);
         else tli_code_add_word(c, TLI_SPACE_NONE, 0);
@@ -290,9 +319,10 @@ static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role 
 
 // Add the operands of a call, in the order of the parameters of its kernel.
 static void tli_code_add_operands(tli_code *c, const tl_replay_call *call) {
-    const tl_node *node = &call->graph->nodes[call->step.node];
+    int32_t id = tli_code_origin(c, call->step.node);
+    const tl_node *node = &c->table.graph->nodes[id];
     int backward = call->step.kind == TL_STEP_BACKWARD;
-    tli_code_kernel *kernel = &c->kernels[2 * c->ops[call->step.node] + backward];
+    tli_code_kernel *kernel = &c->kernels[2 * c->ops[id] + backward];
     int32_t i;
     for (i = kernel->first; i < kernel->first + kernel->count; i++) {
         tli_code_param param = c->params[i];
@@ -316,6 +346,27 @@ static void tli_code_add_piece(tli_code *c, const tl_replay_call *call) {
     tli_code_add_operands(c, call);
 }
 
+// Add a node that is carried out in ranges, and where its operands lie.
+static void tli_code_add_region(tli_code *c, const tl_replay_call *call) {
+    const tl_node *node = &call->graph->nodes[call->step.node];
+    void *regions = c->regions;
+    tli_code_region *region;
+    int32_t i;
+    tli_code_add_row(c, TLI_ROW_REGION, &call->step, call->index);
+    tli_code_add_word(c, TLI_SPACE_NONE, (uint64_t)c->region_count);
+    c->failed = c->failed || !tli_grow(c->env, &regions, &c->region_capacity, c->region_count,
+                                       (int64_t)c->region_count + 1, sizeof *c->regions);
+    if (c->failed) return;
+    c->regions = (tli_code_region *)regions;
+    region = &c->regions[c->region_count++];
+    region->node = call->step.node;
+    region->operands = tli_code_row_of(c, TLI_ROW_FORWARD, &call->step, call->index);
+    c->into = &region->operands;
+    for (i = 0; i < node->output_count; i++) tli_code_add_operand(c, call, &call->outputs[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_operand(c, call, &call->inputs[i]);
+    tli_code_add_operand(c, call, &call->scratch);
+}
+
 static tl_result tli_code_call(const tl_replay_call *call, void *user) {
     tli_code *c = (tli_code *)user;
     const tl_node *node = &call->graph->nodes[call->step.node];
@@ -323,6 +374,10 @@ static tl_result tli_code_call(const tl_replay_call *call, void *user) {
     int32_t i;
     if (call->total) {
         tli_code_add_piece(c, call);
+        return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
+    }
+    if (tli_code_range_of(c, c->ops[tli_code_origin(c, call->step.node)])) {
+        tli_code_add_region(c, call);
         return c->failed ? TL_ERROR_NO_MEMORY : TL_OK;
     }
     for (i = 0; i < node->output_count; i++) tli_code_add_start(c, call, &call->output_grads[i]);
@@ -361,7 +416,7 @@ static tl_result tli_code_replay(tli_code *c) {
     tl_replay_desc replay;
     tl_result result;
     tli_zero(&replay, sizeof replay);
-    replay.graph = c->table.graph;
+    replay.graph = c->planned;
     replay.plan = c->table.plan;
     replay.allocate = tli_code_allocate;
     replay.release = tli_code_release;

@@ -10,127 +10,6 @@
 //
 //              case 0: net_conv_forward((int32_t)at[0], to[0], to[1], to[2]); at += 1; break;
 
-static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "dweight", "saved",
-                                              "scratch" };
-
-static int tli_is_written(tli_role part) {
-    return part == TLI_ROLE_OUT || part == TLI_ROLE_IN_GRAD || part == TLI_ROLE_WEIGHT_GRAD ||
-           part == TLI_ROLE_SCRATCH;
-}
-
-// -- names --
-
-// Send the name of the plan and what follows it: "net", "_run".
-static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
-    tli_send(s, c->table.name);
-    tli_send(s, what);
-}
-
-// Send "net_conv_forward".
-static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, int backward) {
-    const char *name = tl_name_op(c->table.graph, op);
-    tli_send_own(s, c, "_");
-    for (; *name; name++) {
-        char letter = tli_code_letter(*name);
-        tli_send_bytes(s, &letter, 1);
-    }
-    if (c->is_op_shared[op]) { tli_send(s, "_n"); tli_send_i32(s, op); }
-    tli_send(s, c->table.graph->nodes[op].state ? "_update" : backward ? "_backward" : "_forward");
-}
-
-static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
-    if (space == TLI_SPACE_WEIGHTS) tli_send_own(s, c, "_weights");
-    else if (space == TLI_SPACE_GRADIENTS) tli_send_own(s, c, "_gradients");
-    else {
-        tli_send_own(s, c, space >= TLI_SPACE_HOST ? "_host_" : "_bank_");
-        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
-    }
-}
-
-// The same in upper case, with what follows: "NET_BANK_0_BYTES".
-static void tli_send_space_macro(tli_stream *s, const tli_code *c, int32_t space, const char *what) {
-    tli_send(s, tli_macro_of(c->table.name).text);
-    if (space == TLI_SPACE_WEIGHTS) tli_send(s, "_WEIGHTS");
-    else if (space == TLI_SPACE_GRADIENTS) tli_send(s, "_GRADIENTS");
-    else {
-        tli_send(s, space >= TLI_SPACE_HOST ? "_HOST_" : "_BANK_");
-        tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
-    }
-    tli_send(s, what);
-}
-
-static void tli_send_macro(tli_stream *s, const tli_code *c, const char *what) {
-    tli_send(s, tli_macro_of(c->table.name).text);
-    tli_send(s, what);
-}
-
-// Send an operand: "net_bank_0 + 64", "NULL" or a number.
-static void tli_send_word(tli_stream *s, const tli_code *c, const tli_code_word *word, int is_number) {
-    if (is_number) {
-        tli_send_constant(s, word->value);
-    } else if (word->space == TLI_SPACE_NONE) {
-        tli_send(s, "NULL");
-    } else {
-        tli_send_space_name(s, c, word->space);
-        if (word->value) tli_send(s, " + ");
-        if (word->value) tli_send_constant(s, word->value);
-    }
-}
-
-// Whether word i of a row is a number, and not an address.
-static int tli_is_number(tli_row_kind kind, int32_t i) {
-    switch (kind) {
-    case TLI_ROW_FORWARD:
-    case TLI_ROW_BACKWARD:
-    case TLI_ROW_PIECES:
-    case TLI_ROW_WAIT: return 0;
-    case TLI_ROW_ZERO:
-    case TLI_ROW_LOSS: return i == 1;
-    case TLI_ROW_COPY: return i == 2;
-    case TLI_ROW_COMPRESS:
-    case TLI_ROW_EXPAND: return i == 0 || i == 3;
-    case TLI_ROW_COUNT: break;
-    }
-    return 0;
-}
-
-static int32_t tli_slot_count(const tli_code *c) { return tli_count_slots(c->table.plan); }
-
-// How many numbers stand in front of the words of a row: a call of a kernel has its node there, and its slot
-// where the plan has several.
-static int32_t tli_leading(const tli_code *c, tli_row_kind kind) {
-    if (kind != TLI_ROW_FORWARD && kind != TLI_ROW_BACKWARD) return 0;
-    return tli_slot_count(c) > 1 ? 2 : 1;
-}
-
-// Send the function of a row, up to its opening parenthesis.
-static void tli_send_callee(tli_stream *s, const tli_code *c, const tli_code_row *row) {
-    int32_t op = c->ops[row->node];
-    switch (row->kind) {
-    case TLI_ROW_FORWARD: tli_send_kernel_name(s, c, op, 0); break;
-    case TLI_ROW_BACKWARD: tli_send_kernel_name(s, c, op, 1); break;
-    case TLI_ROW_ZERO: tli_send(s, "memset"); break;
-    case TLI_ROW_LOSS: tli_send_own(s, c, "_start_loss"); break;
-    case TLI_ROW_COPY: tli_send_own(s, c, "_copy"); break;
-    case TLI_ROW_WAIT: tli_send_own(s, c, "_wait"); break;
-    case TLI_ROW_COMPRESS: tli_send_own(s, c, "_compress"); break;
-    case TLI_ROW_EXPAND: tli_send_own(s, c, "_expand"); break;
-    case TLI_ROW_PIECES: tli_send_own(s, c, "_pieces_"); tli_send_i32(s, row->loop); break;
-    case TLI_ROW_COUNT: break;
-    }
-    tli_send(s, "(");
-}
-
-static void tli_send_comment(tli_stream *s, const tli_code *c, const tli_code_row *row) {
-    tli_send(s, "  // ");
-    tli_send_ascii(s, tl_name_node(c->table.graph, row->node));
-    tli_send(s, ": ");
-    if (row->kind == TLI_ROW_ZERO || row->kind == TLI_ROW_LOSS) tli_send(s, "gradient, ");
-    tli_send(s, "step ");
-    tli_send_i32(s, row->step);
-    tli_send(s, "\n");
-}
-
 // -- calls --
 
 // What the rows of a kernel that takes some are in a call for all: nothing is cut.
@@ -406,7 +285,9 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
     tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
     tli_send(s, "u) * ");
     tli_send_u64(s, t->unit);
-    tli_send(s, "u : NULL;\n        switch (head & ");
+    tli_send(s, "u : NULL;\n");
+    if (!most) tli_send(s, "        (void)to;\n");     // regions of rows alone
+    tli_send(s, "        switch (head & ");
     tli_send_constant(s, ((uint64_t)1 << t->count_shift) - 1);
     tli_send(s, "u) {\n");
     for (i = 0; i < case_count; i++) tli_send_case(s, c, &c->rows[rows[i]], i);
@@ -458,11 +339,17 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
         int written = tli_is_written(part) || (part == TLI_ROLE_SAVED && !backward) ||
                       (part == TLI_ROLE_NEEDED_OUT && c->table.graph->nodes[op].state) ||
                       (!backward && tli_changes_operand_of(c, op, &c->params[i]));
-        tli_send(s, written ? ", void *" : ", const void *");
+        if (tli_code_range_of(c, op) == TLI_RANGE_ROWS && (part == TLI_ROLE_OUT || part == TLI_ROLE_IN)) {
+            tli_send(s, ", const ");
+            tli_send_own(s, c, "_operand *");
+        } else {
+            tli_send(s, written ? ", void *" : ", const void *");
+        }
         tli_send(s, tli_role_names[part]);
         if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
     }
-    if (tli_op_takes_rows(c, op, backward)) tli_send(s, ", int32_t first, int32_t count");
+    if (tli_op_takes_rows(c, op, backward) || tli_code_range_of(c, op))
+        tli_send(s, ", int32_t first, int32_t count");
     tli_send(s, ");\n");
 }
 
@@ -487,7 +374,7 @@ static void tli_send_code_tensor(tli_stream *s, tli_code *c, const char *what, c
 
 static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     const tli_table *t = &c->table;
-    int32_t first = tli_count_first_lives(&t->lifetimes, t->graph, t->plan), i;
+    int32_t first = tli_count_first_lives(&t->lifetimes, c->planned, t->plan), i;
     for (i = 0; i < t->lifetimes.count; i++) {
         const tl_lifetime *life = &t->lifetimes.items[i];
         if (tli_name_input_macro(life)) tli_send_code_tensor(s, c, tli_name_input_macro(life), life);
@@ -586,10 +473,12 @@ static void tli_send_code_header(tli_stream *s, tli_code *c) {
     tli_send_code_numbers(s, c);
     tli_send(s, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     tli_send_code_arrays(s, c);
+    if (c->region_count) tli_send_operand_type(s, c);
     tli_send(s, "\n// Run all micro-batches.\nvoid ");
     tli_send_own(s, c, "_run(void);\n\n// What the user defines: what fills the inputs; kernels.\n");
     tli_send(s, "void ");
     tli_send_own(s, c, "_load(int32_t micro_batch);\n");
+    if (c->stream >= 0) tli_send_row_loader(s, c);
     for (id = 0; id < c->table.graph->node_count; id++) {
         if (c->ops[id] != id) continue;
         if (c->kernels[2 * id].is_called) tli_send_prototype(s, c, id, 0);
@@ -721,6 +610,7 @@ static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_cod
     tli_send_code_definitions(s, c);
     if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
     tli_send_loops(s, c);
+    if (c->region_count) tli_send_regions(s, c);
     if (t) tli_send_code_table(s, c, t, numbers, rows, case_count);
     tli_send_code_run(s, c, t != NULL);
 }
@@ -741,6 +631,10 @@ static void tli_free_code(tli_code *c) {
     tli_release(c->env, c->is_op_shared);
     tli_release(c->env, c->weights);
     tli_release(c->env, c->bases);
+    tli_release(c->env, c->origins);
+    tli_release(c->env, c->tensors);
+    tli_release(c->env, c->ranges);
+    tli_release(c->env, c->regions);
 }
 
 static tl_result tli_alloc_code(tli_code *c) {
@@ -764,13 +658,14 @@ static tl_result tli_read_code(tli_code *c) {
     tli_table *t = &c->table;
     tl_simulate_desc simulate;
     tl_result result = tl_check_graph(c->env, t->graph);
+    if (!result) result = tli_code_check_rows(c);
     if (!result) result = tli_check_plan(c->env, function, t->plan);
     if (result) return result;
     if (!tli_alloc_code(c)) result = tli_mark_shared_names(c->env, t->graph, t->is_shared);
     else result = TL_ERROR_NO_MEMORY;
     if (result) return tli_fail(c->env, result, function, TLI_RULE(NO_MEMORY_TO_WRITE_CODE));
     tli_zero(&simulate, sizeof simulate);
-    simulate.graph = t->graph;
+    simulate.graph = c->planned;
     simulate.plan = t->plan;
     simulate.block_bytes = t->block_bytes;
     result = tli_find_lifetimes(c->env, function, &simulate, &t->lifetimes, &t->report);
@@ -780,8 +675,10 @@ static tl_result tli_read_code(tli_code *c) {
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODE_PLAN_HAS_NO_OFFSETS));
     tli_mark_results(t->graph, t->plan->inference, c->is_result);
     tli_code_find_ops(c);
-    result = tli_code_place(c);
-    return result ? result : tli_code_replay(c);
+    result = tli_code_read_rows(c);
+    if (!result) result = tli_code_place(c);
+    if (!result) result = tli_code_replay(c);
+    return result ? result : tli_check_regions(c);
 }
 
 static int tli_has_last_only(const tli_code *c) {
@@ -832,7 +729,8 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
     tli_zero(&c, sizeof c);
     c.env = env;
     c.desc = desc;
-    c.table.graph = graph;
+    c.table.graph = c.planned = graph;
+    c.stream = -1;
     c.table.plan = plan;
     c.table.name = desc->name;
     c.alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
