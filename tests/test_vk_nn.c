@@ -262,6 +262,65 @@ static void compare_attention(const shape *s) {
     free_tensors();
 }
 
+// The three products of attention: a call has its rows of scores, att, datt and dscores, the rest is whole.
+typedef struct products {
+    tensor *qkv, *dout, *scores, *att, *datt, *dscores, *out, *dqkv;
+} products;
+
+static products make_products(uint32_t B, uint32_t T, uint32_t NH) {
+    uint32_t n = B * T * NH * VK_NN_HEAD, square = B * NH * T * T;
+    products p;
+    p.qkv = make(3 * n, 1);
+    p.dout = make(n, 2);
+    p.scores = make(square, 3);
+    p.att = make(square, 4);
+    p.datt = make_zero(square);
+    p.dscores = make_zero(square);
+    p.out = make(n, 5);
+    p.dqkv = make(3 * n, 6);
+    return p;
+}
+
+static tl_range square_rows(const tensor *t, uint32_t first, uint32_t count, uint32_t T) {
+    tl_range range = t->range;
+    range.offset += (uint64_t)first * T * sizeof(float);
+    range.bytes = (uint64_t)count * T * sizeof(float);
+    return range;
+}
+
+static void run_products(const products *p, uint32_t first, uint32_t n, uint32_t T, uint32_t NH) {
+    tl_range scores = square_rows(p->scores, first, n, T), att = square_rows(p->att, first, n, T);
+    tl_range dscores = square_rows(p->dscores, first, n, T), datt = square_rows(p->datt, first, n, T);
+    tl_range qkv = p->qkv->range, dqkv = p->dqkv->range;
+    ok(vk_nn_scores_forward(&g.nn, scores, qkv, first, n, T, NH));
+    ok(vk_nn_causal_softmax_forward(&g.nn, att, scores, first, n, T));
+    ok(vk_nn_values_forward(&g.nn, p->out->range, att, qkv, first, n, T, NH));
+    ok(vk_nn_values_backward(&g.nn, datt, dqkv, p->dout->range, att, qkv, first, n, T, NH));
+    ok(vk_nn_causal_softmax_backward(&g.nn, dscores, datt, att, first, n, T));
+    ok(vk_nn_scores_backward(&g.nn, dqkv, dscores, qkv, first, n, T, NH));
+}
+
+static void compare_products(const shape *s) {
+    uint32_t B = s->a, T = s->b, NH = s->c, C = NH * VK_NN_HEAD, R = B * NH * T;
+    products p = make_products(B, T, NH);
+    float *e_scores = copy_of(p.scores), *e_att = copy_of(p.att), *e_datt = copy_of(p.datt);
+    float *e_dscores = copy_of(p.dscores), *e_out = copy_of(p.out), *e_dqkv = copy_of(p.dqkv);
+    nn_scores_forward(e_scores, p.qkv->host, 0, R, T, C, NH);
+    nn_causal_softmax_forward(e_att, e_scores, 0, R, T, VK_NN_HEAD);
+    nn_values_forward(e_out, e_att, p.qkv->host, 0, R, T, C, NH);
+    nn_values_backward(e_datt, e_dqkv, p.dout->host, e_att, p.qkv->host, 0, R, T, C, NH);
+    nn_causal_softmax_backward(e_dscores, e_datt, e_att, 0, R, T, VK_NN_HEAD);
+    nn_scores_backward(e_dqkv, e_dscores, p.qkv->host, 0, R, T, C, NH);
+    run_products(&p, 0, R, T, NH);
+    assert_result(p.scores, e_scores, 2e-5, "scores");
+    assert_result(p.att, e_att, 2e-5, "att");
+    assert_result(p.out, e_out, 2e-5, "out");
+    assert_result(p.datt, e_datt, 2e-5, "datt");
+    assert_result(p.dscores, e_dscores, 2e-5, "dscores");
+    assert_result(p.dqkv, e_dqkv, 2e-5, "dqkv");
+    free_tensors();
+}
+
 static void compare_gelu(const shape *s) {
     uint32_t n = s->a, i;
     tensor *in = make(n, 1), *out = make_zero(n), *dout = make(n, 2), *din = make(n, 3);
@@ -364,6 +423,7 @@ static const struct { compare_fn compare; shape sizes; } comparisons[] = {
     { compare_norm, { 67, 33, 0, 0 } },     { compare_norm, { 1031, 19, 0, 0 } },
     { compare_norm, { 64, 4, 0, 0 } },      { compare_attention, { 1, 1, 1, 0 } },
     { compare_attention, { 3, 7, 3, 0 } },  { compare_attention, { 2, 65, 2, 0 } },
+    { compare_products, { 1, 1, 1, 0 } },   { compare_products, { 2, 65, 2, 0 } },
     { compare_gelu, { 1, 0, 0, 0 } },       { compare_gelu, { 1001, 0, 0, 0 } },
     { compare_add, { 1, 0, 0, 0 } },        { compare_add, { 129, 0, 0, 0 } },
     { compare_dropout, { 1003, 0, 0, 0 } }, { compare_dropout, { 1003, 30, 0, 0 } },
@@ -391,6 +451,7 @@ COMPARES(linear)
 COMPARES(embed)
 COMPARES(norm)
 COMPARES(attention)
+COMPARES(products)
 COMPARES(gelu)
 COMPARES(add)
 COMPARES(dropout)
@@ -722,6 +783,32 @@ static void ranges_of_rows_have_the_bits_of_the_whole(void **state) {
     for (g.nn.is_gpu = 0; g.nn.is_gpu < 2; g.nn.is_gpu++)
         for (i = 0; i < COUNT(range_cases); i++) check_range_case(&range_cases[i]);
     g.nn.is_gpu = 0;
+}
+
+// Of any rows, across heads and sequences.
+static void ranges_of_products_have_the_bits_of_the_whole(void **state) {
+    enum { B = 2, T = 64, NH = 2, R = B * NH * T };
+    static const uint32_t blocks[] = { 3, 24, 100 };
+    products whole, cut;
+    uint32_t first, n, k;
+    (void)state;
+    NEED_DEVICE();
+    for (k = 0; k < COUNT(blocks); k++) {
+        whole = make_products(B, T, NH);
+        cut = make_products(B, T, NH);
+        run_products(&whole, 0, R, T, NH);
+        for (first = 0; first < R; first += n) {
+            n = blocks[k] < R - first ? blocks[k] : R - first;
+            run_products(&cut, first, n, T, NH);
+        }
+        download(whole.out);
+        download(whole.dqkv);
+        download(whole.att);
+        assert_rows(cut.out, whole.out, 0, 1);
+        assert_rows(cut.dqkv, whole.dqkv, 0, 1);
+        assert_rows(cut.att, whole.att, 0, 1);
+        free_tensors();
+    }
 }
 
 static void a_linear_without_bias_starts_at_zero(void **state) {
@@ -1398,6 +1485,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(embed_equals_that_of_the_host),
         cmocka_unit_test(norm_equals_that_of_the_host),
         cmocka_unit_test(attention_equals_that_of_the_host),
+        cmocka_unit_test(products_equals_that_of_the_host),
         cmocka_unit_test(gelu_equals_that_of_the_host),
         cmocka_unit_test(add_equals_that_of_the_host),
         cmocka_unit_test(dropout_equals_that_of_the_host),
@@ -1411,6 +1499,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(rows_of_a_gradient_have_the_bits_of_the_whole),
         cmocka_unit_test(rows_of_an_embedding_have_the_bits_of_the_whole),
         cmocka_unit_test(ranges_of_rows_have_the_bits_of_the_whole),
+        cmocka_unit_test(ranges_of_products_have_the_bits_of_the_whole),
         cmocka_unit_test(a_linear_without_bias_starts_at_zero),
         cmocka_unit_test(sizes_beyond_one_row_of_workgroups_are_whole),
         cmocka_unit_test(tiles_beyond_one_row_of_workgroups_are_whole),
