@@ -255,7 +255,6 @@ static int describe_ops(training *t, tl_op *ops) {
     static const tl_tensor of_head[2] = { { GELU, 0 }, { TARGETS, 0 } };
     uint64_t R = t->R, K = CONTEXT * CHANNELS, H = t->H, V = t->V;
     int i;
-    memset(ops, 0, NODES * sizeof *ops);
     ops[WORDS].name = "words";
     ops[TARGETS].name = "targets";
     ops[WORDS].kind = ops[TARGETS].kind = "input";
@@ -318,8 +317,10 @@ static void observe(const tl_run_event *event, void *user) {
 
 // Make a run whose head has blocks of so many rows (0: two ops), within a budget (0: none).
 static tl_result open_run(tl_env *env, training *t, size_t block, uint64_t budget) {
-    tl_op ops[NODES];
+    tl_op *ops = (tl_op *)calloc(NODES, sizeof *ops);
     tl_run_desc desc;
+    tl_result result;
+    if (!ops) return TL_ERROR_NO_MEMORY;
     t->block = block;
     t->budget = budget;
     memset(&desc, 0, sizeof desc);
@@ -333,7 +334,9 @@ static tl_result open_run(tl_env *env, training *t, size_t block, uint64_t budge
     desc.profiling = 1;
     desc.variables = t->variables;
     desc.variable_count = 4;
-    return tl_init_op_run(env, &desc, ops, describe_ops(t, ops), &t->run);
+    result = tl_init_op_run(env, &desc, ops, describe_ops(t, ops), &t->run);
+    free(ops);
+    return result;
 }
 
 static size_t rows_of_block(const training *t, size_t blocks) { return (t->R + blocks - 1) / blocks; }

@@ -304,7 +304,7 @@ static inline void nn_matmul_block(float *c, const float *a, const float *b, siz
         for (size_t block = 0; block < width; block += NN_STEP) {
             for (int step = 0; step < NN_STEP; step++) {
                 size_t j = block + (size_t)step;
-                c0[j] += a0u * u[j];
+                c0[j] += a0u * u[j];  // NOLINT: b is filled up to width
                 c1[j] += a1u * u[j];
                 c2[j] += a2u * u[j];
                 c3[j] += a3u * u[j];
@@ -707,7 +707,7 @@ static inline void nn_causal_softmax_forward(float *att,           // (count, T)
     for (size_t r = 0; r < count; r++) {
         size_t seen = (first + r) % T + 1;
         float *row = att + r * T;
-        memmove(row, scores + r * T, seen * sizeof(float));
+        if (row != scores + r * T) memcpy(row, scores + r * T, seen * sizeof(float));
         nn_softmax(row, seen, scale);
         memset(row + seen, 0, (T - seen) * sizeof(float));
     }
@@ -859,8 +859,8 @@ static inline void nn_cross_entropy_forward_range(float *loss,             // (1
     float total = first ? *loss : 0.0f;
     for (size_t r = 0; r < count; r++) {
         const float *x = logits + r * V;
-        float max = nn_max(x, V), sum = 0.0f;
-        for (size_t i = 0; i < V; i++) sum += nn_exp(x[i] - max);
+        float max = nn_max(x, V), sum = nn_exp(x[0] - max);
+        for (size_t i = 1; i < V; i++) sum += nn_exp(x[i] - max);
         float row = NN_LOG(sum) - (x[targets[r]] - max);
         if (losses) losses[r] = row;
         total += row;
