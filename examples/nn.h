@@ -13,13 +13,20 @@
    So a kernel run again gives the same bits, and a weight gradient has the same bits whether the
    rows of a batch come in one call or in several calls one after the other.
 
+   ROWS        A kernel may be called for some rows of the batch alone, and for the others before and
+               after: operands that have these rows begin with the first of them and hold no others,
+               weights and their gradients are whole. R is the number of rows of the call then. What
+               must know more than that has a function of its own, of rows first .. first + count - 1:
+               embed, cross entropy, and attention as three products. Outputs have the bits of one call
+               however rows are cut; so have all gradients if the calls follow in the order of rows.
+
    SAME BITS   One binary, the same calls: always. Between compilers, options and machines: build
                with -ffp-contract=off. Else, where the machine has fused multiply-adds, a compiler
                decides loop by loop which product and sum to round once instead of twice. Never
                -ffast-math. Of <math.h> only sqrtf (exact by IEEE 754) and logf (in the reported
                loss, in no gradient) are used; e^x and the normal numbers are made here.
    SPEED       -O2 is enough for matmul; -O3 makes vectors of e^x and the elementwise loops, too.
-   STACK       40 KiB at most; with NN_SMALL_STACK defined 2 KiB, with the same bits.
+   STACK       44 KiB at most; with NN_SMALL_STACK defined 2 KiB, with the same bits.
 
    LETTERS     B = sequences in the batch    T = tokens in a sequence    C = channels
                V = size of the vocabulary    NH = attention heads        HS = C / NH, head size
@@ -28,7 +35,8 @@
 
    CONTENTS    (search for "// -- ")
                numbers    16 bits    matmul
-               embed    norm    linear    attention    gelu    add    dropout    cross entropy
+               embed    norm    linear    attention    attention as three products
+               gelu    add    dropout    cross entropy
                sgd    adamw    sample    checksum
 */
 #ifndef NN_H
@@ -296,7 +304,7 @@ static inline void nn_matmul_block(float *c, const float *a, const float *b, siz
         for (size_t block = 0; block < width; block += NN_STEP) {
             for (int step = 0; step < NN_STEP; step++) {
                 size_t j = block + (size_t)step;
-                c0[j] += a0u * u[j];
+                c0[j] += a0u * u[j];  // NOLINT: b is filled up to width
                 c1[j] += a1u * u[j];
                 c2[j] += a2u * u[j];
                 c3[j] += a3u * u[j];
@@ -348,17 +356,41 @@ static inline void nn_matmul_add(float *c, size_t c_row, nn_view a, nn_view b, s
 
 // -- embed: a row for the token plus a row for its position --
 
+static inline void nn_embed_forward_range(float *out,             // (count, C)
+                                          const int32_t *tokens,  // (count), each in [0, V)
+                                          const float *wte,       // (V, C)
+                                          const float *wpe,       // (T, C) or longer
+                                          size_t first, size_t count, size_t T, size_t C) {
+    for (size_t r = 0, t = first % T; r < count; r++, t = t + 1 < T ? t + 1 : 0) {
+        float *row = out + r * C;
+        const float *token = wte + (size_t)tokens[r] * C;
+        const float *position = wpe + t * C;
+        for (size_t c = 0; c < C; c++) row[c] = token[c] + position[c];
+    }
+}
+
 static inline void nn_embed_forward(float *out,              // (B, T, C)
                                     const int32_t *tokens,   // (B, T), each in [0, V)
                                     const float *wte,        // (V, C)
                                     const float *wpe,        // (T, C) or longer
                                     size_t B, size_t T, size_t C) {
-    for (size_t b = 0; b < B; b++) {
-        for (size_t t = 0; t < T; t++) {
-            float *row = out + (b * T + t) * C;
-            const float *token = wte + (size_t)tokens[b * T + t] * C;
-            const float *position = wpe + t * C;
-            for (size_t c = 0; c < C; c++) row[c] = token[c] + position[c];
+    nn_embed_forward_range(out, tokens, wte, wpe, 0, B * T, T, C);
+}
+
+static inline void nn_embed_backward_range(float *dwte,             // (V, C) or NULL
+                                           float *dwpe,             // (T, C) or NULL
+                                           const float *dout,       // (count, C)
+                                           const int32_t *tokens,   // (count)
+                                           size_t first, size_t count, size_t T, size_t C) {
+    for (size_t r = 0, t = first % T; r < count; r++, t = t + 1 < T ? t + 1 : 0) {
+        const float *drow = dout + r * C;
+        if (dwte) {
+            float *dtoken = dwte + (size_t)tokens[r] * C;
+            for (size_t c = 0; c < C; c++) dtoken[c] += drow[c];
+        }
+        if (dwpe) {
+            float *dposition = dwpe + t * C;
+            for (size_t c = 0; c < C; c++) dposition[c] += drow[c];
         }
     }
 }
@@ -368,23 +400,11 @@ static inline void nn_embed_backward(float *dwte,             // (V, C) or NULL
                                      const float *dout,       // (B, T, C)
                                      const int32_t *tokens,   // (B, T)
                                      size_t B, size_t T, size_t C) {
-    for (size_t b = 0; b < B; b++) {
-        for (size_t t = 0; t < T; t++) {
-            const float *drow = dout + (b * T + t) * C;
-            if (dwte) {
-                float *dtoken = dwte + (size_t)tokens[b * T + t] * C;
-                for (size_t c = 0; c < C; c++) dtoken[c] += drow[c];
-            }
-            if (dwpe) {
-                float *dposition = dwpe + t * C;
-                for (size_t c = 0; c < C; c++) dposition[c] += drow[c];
-            }
-        }
-    }
+    nn_embed_backward_range(dwte, dwpe, dout, tokens, 0, B * T, T, C);
 }
 
-// Rows first .. first + count - 1 of both gradients together: those of the tokens, then those of the
-// positions. They have the bits that nn_embed_backward gives them.
+// Rows first .. first + count - 1 of both gradients together, of all rows of the batch: those of the
+// tokens, then those of the positions. They have the bits that nn_embed_backward gives them.
 static inline void nn_embed_backward_rows(float *drows,           // (count, C)
                                           const float *dout,      // (B, T, C)
                                           const int32_t *tokens,  // (B, T)
@@ -600,6 +620,162 @@ static inline void nn_attention_backward(float *dqkv,         // (B, T, 3, NH, H
     }
 }
 
+// -- attention as three products, for ranges of rows --
+//
+// The same attention as three kernels, so that a call for some rows never holds more than these of
+// what has T numbers a row. A row is a query of a head: number (b NH + h) T + t of B NH T.
+//
+//     scores    q k^T                      (count, T)    each after the other: the bits of attention
+//     softmax   of scores / sqrt(HS)       (count, T)    above, forward and backward
+//     values    att v, into out            (B, T, C)
+//
+// qkv, out and their gradients are whole. What is for later keys is 0 and is never read.
+
+// Queries of one head that are done together, so many at most.
+#ifndef NN_SMALL_STACK
+enum { NN_TILE = 32 };
+#else
+enum { NN_TILE = 8 };
+#endif
+
+typedef struct nn_queries {
+    size_t t, rows;    // the first query in its sequence, and how many
+    size_t head, out;  // where the q of the head's query 0 is in qkv, and where query t is in out
+} nn_queries;
+
+// The next queries from a row on, before row `end`.
+static inline nn_queries nn_find_queries(size_t row, size_t end, size_t T, size_t C, size_t NH) {
+    size_t b = row / T / NH, h = row / T % NH, HS = C / NH;
+    nn_queries found;
+    found.t = row % T;
+    found.rows = nn_min(nn_min(NN_TILE, T - found.t), end - row);
+    found.head = b * T * 3 * C + h * HS;
+    found.out = (b * T + found.t) * C + h * HS;
+    return found;
+}
+
+// Of the keys from the first query on each query sees one more than the one before: copy what they
+// have of rows of T as (rows, rows), with 0 for later keys.
+static inline void nn_copy_seen(float *tile, const float *from, const nn_queries *queries, size_t T) {
+    for (size_t r = 0; r < queries->rows; r++)
+        for (size_t k = 0; k < queries->rows; k++)
+            tile[r * queries->rows + k] = k <= r ? from[r * T + queries->t + k] : 0.0f;
+}
+
+static inline void nn_scores_forward(float *scores,     // (count, T)
+                                     const float *qkv,  // (B, T, 3, NH, HS)
+                                     size_t first, size_t count, size_t T, size_t C, size_t NH) {
+    nn_queries now;
+    for (size_t row = first; row < first + count; row += now.rows) {
+        float *s = scores + (row - first) * T;
+        now = nn_find_queries(row, first + count, T, C, NH);
+        const float *q = qkv + now.head + now.t * 3 * C, *k = qkv + now.head + C;
+        memset(s, 0, now.rows * T * sizeof(float));
+        nn_matmul_add(s, T, nn_rows(q, 3 * C), nn_transposed(k, 3 * C), now.rows, now.t + now.rows,
+                      C / NH);
+        for (size_t r = 0; r < now.rows; r++)
+            memset(s + r * T + now.t + r + 1, 0, (now.rows - r - 1) * sizeof(float));
+    }
+}
+
+static inline void nn_scores_backward(float *dqkv,           // (B, T, 3, NH, HS): of q and k
+                                      const float *dscores,  // (count, T)
+                                      const float *qkv, size_t first, size_t count, size_t T, size_t C,
+                                      size_t NH) {
+    float tile[NN_TILE * NN_TILE];
+    nn_queries now;
+    for (size_t row = first; row < first + count; row += now.rows) {
+        const float *ds = dscores + (row - first) * T;
+        now = nn_find_queries(row, first + count, T, C, NH);
+        size_t wide = 3 * C, HS = C / NH, at = now.t * wide;  // at: of the first query, and of its key
+        const float *q = qkv + now.head, *k = q + C;
+        float *dq = dqkv + now.head, *dk = dq + C;
+        nn_copy_seen(tile, ds, &now, T);
+        nn_matmul_add(dq + at, wide, nn_rows(ds, T), nn_rows(k, wide), now.rows, HS, now.t);
+        nn_matmul_add(dq + at, wide, nn_rows(tile, now.rows), nn_rows(k + at, wide), now.rows, HS,
+                      now.rows);
+        nn_matmul_add(dk, wide, nn_transposed(ds, T), nn_rows(q + at, wide), now.t, HS, now.rows);
+        nn_matmul_add(dk + at, wide, nn_transposed(tile, now.rows), nn_rows(q + at, wide), now.rows, HS,
+                      now.rows);
+    }
+}
+
+static inline void nn_causal_softmax_forward(float *att,           // (count, T); may be scores
+                                             const float *scores,  // (count, T)
+                                             size_t first, size_t count, size_t T, size_t HS) {
+    float scale = 1.0f / sqrtf((float)HS);
+    for (size_t r = 0; r < count; r++) {
+        size_t seen = (first + r) % T + 1;
+        float *row = att + r * T;
+        if (row != scores + r * T) memcpy(row, scores + r * T, seen * sizeof(float));
+        nn_softmax(row, seen, scale);
+        memset(row + seen, 0, (T - seen) * sizeof(float));
+    }
+}
+
+static inline void nn_causal_softmax_backward(float *dscores,     // (count, T)
+                                              const float *datt,  // (count, T)
+                                              const float *att,   // (count, T), from forward
+                                              size_t first, size_t count, size_t T, size_t HS) {
+    float scale = 1.0f / sqrtf((float)HS);
+    for (size_t r = 0; r < count; r++) {
+        const float *a = att + r * T, *da = datt + r * T;
+        float *ds = dscores + r * T, mean = 0.0f;
+        size_t seen = (first + r) % T + 1;
+        for (size_t t = 0; t < seen; t++) mean += a[t] * da[t];
+        for (size_t t = 0; t < seen; t++) ds[t] += a[t] * (da[t] - mean) * scale;
+    }
+}
+
+static inline void nn_values_forward(float *out,        // (B, T, C): of the rows of the call
+                                     const float *att,  // (count, T)
+                                     const float *qkv,  // (B, T, 3, NH, HS)
+                                     size_t first, size_t count, size_t T, size_t C, size_t NH) {
+    float tile[NN_TILE * NN_TILE];
+    nn_queries now;
+    for (size_t row = first; row < first + count; row += now.rows) {
+        const float *a = att + (row - first) * T;
+        now = nn_find_queries(row, first + count, T, C, NH);
+        const float *v = qkv + now.head + 2 * C;
+        float *to = out + now.out;
+        for (size_t r = 0; r < now.rows; r++) memset(to + r * C, 0, C / NH * sizeof(float));
+        nn_copy_seen(tile, a, &now, T);
+        nn_matmul_add(to, C, nn_rows(a, T), nn_rows(v, 3 * C), now.rows, C / NH, now.t);
+        nn_matmul_add(to, C, nn_rows(tile, now.rows), nn_rows(v + now.t * 3 * C, 3 * C), now.rows,
+                      C / NH, now.rows);
+    }
+}
+
+static inline void nn_values_backward(float *datt,        // (count, T) or NULL
+                                      float *dqkv,        // (B, T, 3, NH, HS): of v; or NULL
+                                      const float *dout,  // (B, T, C)
+                                      const float *att,   // (count, T)
+                                      const float *qkv, size_t first, size_t count, size_t T, size_t C,
+                                      size_t NH) {
+    float tile[NN_TILE * NN_TILE];
+    nn_queries now;
+    for (size_t row = first; row < first + count; row += now.rows) {
+        size_t wide = 3 * C, HS = C / NH, begin = (row - first) * T;
+        now = nn_find_queries(row, first + count, T, C, NH);
+        const float *v = qkv + now.head + 2 * C, *d = dout + now.out, *a = att + begin;
+        if (dqkv) {
+            float *dv = dqkv + now.head + 2 * C;
+            nn_copy_seen(tile, a, &now, T);
+            nn_matmul_add(dv, wide, nn_transposed(a, T), nn_rows(d, C), now.t, HS, now.rows);
+            nn_matmul_add(dv + now.t * wide, wide, nn_transposed(tile, now.rows), nn_rows(d, C),
+                          now.rows, HS, now.rows);
+        }
+        if (!datt) continue;
+        for (size_t r = 0; r < now.rows; r++)  // what is for later keys is put back
+            memcpy(tile + r * now.rows, datt + begin + r * T + now.t, now.rows * sizeof(float));
+        nn_matmul_add(datt + begin, T, nn_rows(d, C), nn_transposed(v, wide), now.rows, now.t + now.rows,
+                      HS);
+        for (size_t r = 0; r < now.rows; r++)
+            memcpy(datt + begin + r * T + now.t + r + 1, tile + r * now.rows + r + 1,
+                   (now.rows - r - 1) * sizeof(float));
+    }
+}
+
 // -- gelu: x times the normal distribution function, in its tanh form --
 // 0.5 (1 + tanh(u)) = 1 / (1 + e^-2u) =: s, so out = x s and dout/din = s + x s (1 - s) 2u'.
 // Reference: Hendrycks, Gimpel, Gaussian Error Linear Units, 2016, arXiv:1606.08415, section 2.
@@ -671,30 +847,42 @@ static inline void nn_dropout_backward(float *din, const float *dout, size_t n, 
 
 // -- cross entropy: softmax of the logits, then -log of what the target got; mean over the rows --
 
+// For a range of rows the loss is the sum until the last of all R rows is there. Its backward divides
+// by R, too: the mean of a block of n rows, scaled by n / R, has other bits for many n, unless R or n
+// is a power of two.
+
+static inline void nn_cross_entropy_forward_range(float *loss,             // (1): begun by first == 0
+                                                  float *losses,           // (count) or NULL
+                                                  const float *logits,     // (count, V)
+                                                  const int32_t *targets,  // (count), each in [0, V)
+                                                  size_t first, size_t count, size_t R, size_t V) {
+    float total = first ? *loss : 0.0f;
+    for (size_t r = 0; r < count; r++) {
+        const float *x = logits + r * V;
+        float max = nn_max(x, V), sum = nn_exp(x[0] - max);
+        for (size_t i = 1; i < V; i++) sum += nn_exp(x[i] - max);
+        float row = NN_LOG(sum) - (x[targets[r]] - max);
+        if (losses) losses[r] = row;
+        total += row;
+    }
+    *loss = first + count == R ? total / (float)R : total;
+}
+
 static inline void nn_cross_entropy_forward(float *loss,             // (1): the mean
                                             float *losses,           // (R) or NULL
                                             const float *logits,     // (R, V)
                                             const int32_t *targets,  // (R), each in [0, V)
                                             size_t R, size_t V) {
-    double total = 0.0;
-    for (size_t r = 0; r < R; r++) {
-        const float *x = logits + r * V;
-        float max = nn_max(x, V), sum = 0.0f;
-        for (size_t i = 0; i < V; i++) sum += nn_exp(x[i] - max);
-        float row = NN_LOG(sum) - (x[targets[r]] - max);
-        if (losses) losses[r] = row;
-        total += (double)row;
-    }
-    *loss = (float)(total / (double)R);
+    nn_cross_entropy_forward_range(loss, losses, logits, targets, 0, R, R, V);
 }
 
-static inline void nn_cross_entropy_backward(float *dlogits,          // (R, V)
-                                             float dloss,             // of the mean, mostly 1
-                                             const float *logits,     // (R, V)
-                                             const int32_t *targets,  // (R)
-                                             size_t R, size_t V) {
+static inline void nn_cross_entropy_backward_range(float *dlogits,          // (count, V)
+                                                   float dloss,             // of the mean, mostly 1
+                                                   const float *logits,     // (count, V)
+                                                   const int32_t *targets,  // (count)
+                                                   size_t count, size_t R, size_t V) {
     float scale = dloss / (float)R;
-    for (size_t r = 0; r < R; r++) {
+    for (size_t r = 0; r < count; r++) {
         const float *x = logits + r * V;
         float *dx = dlogits + r * V;
         size_t target = (size_t)targets[r];
@@ -706,6 +894,14 @@ static inline void nn_cross_entropy_backward(float *dlogits,          // (R, V)
             dx[i] += (i == target ? probability - 1.0f : probability) * scale;
         }
     }
+}
+
+static inline void nn_cross_entropy_backward(float *dlogits,          // (R, V)
+                                             float dloss,             // of the mean, mostly 1
+                                             const float *logits,     // (R, V)
+                                             const int32_t *targets,  // (R)
+                                             size_t R, size_t V) {
+    nn_cross_entropy_backward_range(dlogits, dloss, logits, targets, R, R, V);
 }
 
 // -- sgd: one step, in place, with momentum --

@@ -884,6 +884,227 @@ static void cross_entropy_backward_matches_differences_and_accumulates(void **st
     assert_doubled(dlogits, once, CR * CV, "dlogits");
 }
 
+// -- ranges of rows --
+//
+// Each kernel is called for all rows, and for ranges one after the other: blocks of some sizes, and cuts
+// by chance. Outputs, gradients of rows and gradients of whole operands must have the same bits.
+
+static const size_t row_blocks[] = {1, 2, 3, 8, 24, 31, 32, 50, 64};
+enum { ROW_CUTS = 14 };  // those, and others by chance
+
+static size_t rows_of_call(size_t cut, size_t first, size_t R) {
+    size_t rows = cut < COUNT(row_blocks) ? row_blocks[cut] : 1 + (size_t)(nn_hash(cut, first) % 40);
+    return nn_min(rows, R - first);
+}
+
+static void embed_of_a_range_of_rows_has_the_same_bits(void **state) {
+    (void)state;
+    enum { B = 5, T = 23, C = 6, V = 11, R = B * T };
+    int32_t tokens[R];
+    for (size_t r = 0; r < R; r++) tokens[r] = (int32_t)(nn_hash(1, r) % V);
+    float *wte = make(V * C, 2), *wpe = make(T * C, 3), *dout = make(R * C, 4), *whole = make(R * C, 5);
+    float *dwte = make(V * C, 6), *dwpe = make(T * C, 7);
+    nn_embed_forward(whole, tokens, wte, wpe, B, T, C);
+    nn_embed_backward(dwte, dwpe, dout, tokens, B, T, C);
+    for (size_t cut = 0; cut < ROW_CUTS; cut++) {
+        float *out = make(R * C, 8), *dtokens = make(V * C, 6), *dplaces = make(T * C, 7);
+        for (size_t first = 0, n; first < R; first += n) {
+            n = rows_of_call(cut, first, R);
+            nn_embed_forward_range(out + first * C, tokens + first, wte, wpe, first, n, T, C);
+            nn_embed_backward_range(dtokens, dplaces, dout + first * C, tokens + first, first, n, T, C);
+        }
+        assert_same_bits(out, whole, R * C * sizeof(float));
+        assert_same_bits(dtokens, dwte, V * C * sizeof(float));
+        assert_same_bits(dplaces, dwpe, T * C * sizeof(float));
+        free(out), free(dtokens), free(dplaces);
+    }
+    free(wte), free(wpe), free(dout), free(whole), free(dwte), free(dwpe);
+}
+
+static void norm_of_a_range_of_rows_has_the_same_bits(void **state) {
+    (void)state;
+    enum { R = 131, C = 37 };
+    float *in = make(R * C, 1), *weight = make(C, 2), *bias = make(C, 3), *dout = make(R * C, 4);
+    float *out = make(R * C, 5), *saved = make(2 * R, 6), *din = make(R * C, 7), *dweight = make(2 * C, 8);
+    nn_norm_forward(out, saved, in, weight, bias, R, C);
+    nn_norm_backward(din, dweight, dweight + C, dout, saved, in, weight, R, C);
+    for (size_t cut = 0; cut < ROW_CUTS; cut++) {
+        float *o = make(R * C, 9), *s = make(2 * R, 10), *d = make(R * C, 7), *dw = make(2 * C, 8);
+        for (size_t first = 0, n; first < R; first += n) {
+            size_t at = first * C;
+            n = rows_of_call(cut, first, R);
+            nn_norm_forward(o + at, s + 2 * first, in + at, weight, bias, n, C);
+            nn_norm_backward(d + at, dw, dw + C, dout + at, s + 2 * first, in + at, weight, n, C);
+        }
+        assert_same_bits(o, out, R * C * sizeof(float));
+        assert_same_bits(s, saved, 2 * R * sizeof(float));
+        assert_same_bits(d, din, R * C * sizeof(float));
+        assert_same_bits(dw, dweight, 2 * C * sizeof(float));
+        free(o), free(s), free(d), free(dw);
+    }
+    free(in), free(weight), free(bias), free(dout), free(out), free(saved), free(din), free(dweight);
+}
+
+static void linear_of_a_range_of_rows_has_the_same_bits(void **state) {
+    (void)state;
+    enum { R = 131, K = 67, N = 130 };
+    float *in = make(R * K, 1), *weight = make(K * N, 2), *bias = make(N, 3), *dout = make(R * N, 4);
+    float *out = make(R * N, 5), *din = make(R * K, 6), *dweight = make(K * N, 7), *dbias = make(N, 8);
+    nn_linear_forward(out, in, weight, bias, R, K, N);
+    nn_linear_backward(din, dweight, dbias, dout, in, weight, R, K, N);
+    for (size_t cut = 0; cut < ROW_CUTS; cut++) {
+        float *o = make(R * N, 9), *d = make(R * K, 6), *dw = make(K * N, 7), *db = make(N, 8);
+        for (size_t first = 0, n; first < R; first += n) {
+            n = rows_of_call(cut, first, R);
+            nn_linear_forward(o + first * N, in + first * K, weight, bias, n, K, N);
+            nn_linear_backward(d + first * K, dw, db, dout + first * N, in + first * K, weight, n, K, N);
+        }
+        assert_same_bits(o, out, R * N * sizeof(float));
+        assert_same_bits(d, din, R * K * sizeof(float));
+        assert_same_bits(dw, dweight, K * N * sizeof(float));
+        assert_same_bits(db, dbias, N * sizeof(float));
+        free(o), free(d), free(dw), free(db);
+    }
+    free(in), free(weight), free(bias), free(dout), free(out), free(din), free(dweight), free(dbias);
+}
+
+// gelu, add and dropout: `which` 0, 1, 2.
+static void run_elements(int which, float *out, float *din, const float *in, const float *dout, size_t n,
+                         size_t first) {
+    if (which == 0) nn_gelu_forward(out, in, n), nn_gelu_backward(din, dout, in, n);
+    if (which == 1) nn_add_forward(out, in, dout, n), nn_add_backward(din, din, dout, n);
+    if (which < 2) return;
+    nn_dropout_forward(out, in, n, 0.4f, 5, first);
+    nn_dropout_backward(din, dout, n, 0.4f, 5, first);
+}
+
+static void elements_of_a_range_of_rows_have_the_same_bits(void **state) {
+    (void)state;
+    enum { R = 131, C = 5 };
+    float *in = make(R * C, 1), *dout = make(R * C, 2);
+    for (int which = 0; which < 3; which++) {
+        float *out = make(R * C, 3), *din = make(R * C, 4);
+        run_elements(which, out, din, in, dout, R * C, 0);
+        for (size_t cut = 0; cut < ROW_CUTS; cut++) {
+            float *o = make(R * C, 5), *d = make(R * C, 4);
+            for (size_t first = 0, n; first < R; first += n) {
+                size_t at = first * C;
+                n = rows_of_call(cut, first, R);
+                run_elements(which, o + at, d + at, in + at, dout + at, n * C, at);
+            }
+            assert_same_bits(o, out, R * C * sizeof(float));
+            assert_same_bits(d, din, R * C * sizeof(float));
+            free(o), free(d);
+        }
+        free(out), free(din);
+    }
+    free(in), free(dout);
+}
+
+static void cross_entropy_of_ranges_of_rows_has_the_same_bits(void **state) {
+    (void)state;
+    enum { R = 131, V = 37 };
+    int32_t targets[R];
+    for (size_t r = 0; r < R; r++) targets[r] = (int32_t)(nn_hash(1, r) % V);
+    float *logits = make(R * V, 2), *losses = make(R, 3), *dlogits = make(R * V, 4), loss;
+    nn_cross_entropy_forward(&loss, losses, logits, targets, R, V);
+    nn_cross_entropy_backward(dlogits, 0.7f, logits, targets, R, V);
+    for (size_t cut = 0; cut < ROW_CUTS; cut++) {
+        float *each = make(R, 5), *d = make(R * V, 4), sum = NAN;  // the first call begins the sum
+        for (size_t first = 0, n; first < R; first += n) {
+            const float *x = logits + first * V;
+            n = rows_of_call(cut, first, R);
+            nn_cross_entropy_forward_range(&sum, each + first, x, targets + first, first, n, R, V);
+            nn_cross_entropy_backward_range(d + first * V, 0.7f, x, targets + first, n, R, V);
+        }
+        assert_same_bits(&sum, &loss, sizeof loss);
+        assert_same_bits(each, losses, R * sizeof(float));
+        assert_same_bits(d, dlogits, R * V * sizeof(float));
+        free(each), free(d);
+    }
+    free(logits), free(losses), free(dlogits);
+}
+
+// What the range functions are for: (n / R) / n is not 1 / R for many n that are no powers of two.
+static void cross_entropy_of_a_block_scaled_to_the_whole_has_other_bits(void **state) {
+    (void)state;
+    enum { R = 131, V = 37 };
+    const size_t blocks[] = {32, 35};
+    int32_t targets[R];
+    for (size_t r = 0; r < R; r++) targets[r] = (int32_t)(nn_hash(1, r) % V);
+    float *logits = make(R * V, 2), *whole = make_zero(R * V);
+    nn_cross_entropy_backward(whole, 1.0f, logits, targets, R, V);
+    for (size_t k = 0; k < COUNT(blocks); k++) {
+        float *block = make_zero(R * V), part = (float)blocks[k] / (float)R;
+        nn_cross_entropy_backward(block, part, logits, targets, blocks[k], V);
+        assert_int_equal(memcmp(block, whole, blocks[k] * V * sizeof(float)) == 0, k == 0);
+        free(block);
+    }
+    free(logits), free(whole);
+}
+
+// What the three products make of a batch, call by call. What is for later keys is not read, and left alone.
+typedef struct products {
+    float *scores, *att, *datt, *dscores;  // (rows of a call, T)
+    float *out, *dqkv;                     // whole
+} products;
+
+static void run_products(products *p, const attention_ctx *x, const float *dout, size_t cut) {
+    size_t T = x->T, C = x->C, NH = x->NH, R = x->B * NH * T, HS = C / NH, n;
+    for (size_t first = 0; first < R; first += n) {
+        n = cut == SIZE_MAX ? R : rows_of_call(cut, first, R);
+        fill_random(p->scores, n * T, 20);
+        fill_random(p->att, n * T, 21);
+        nn_scores_forward(p->scores, x->qkv, first, n, T, C, NH);
+        nn_causal_softmax_forward(p->att, p->scores, first, n, T, HS);
+        nn_values_forward(p->out, p->att, x->qkv, first, n, T, C, NH);
+        memset(p->datt, 0, n * T * sizeof(float));
+        memset(p->dscores, 0, n * T * sizeof(float));
+        for (size_t r = 0; r < n; r++)
+            for (size_t k = (first + r) % T + 1; k < T; k++)
+                p->att[r * T + k] = p->datt[r * T + k] = p->dscores[r * T + k] = 1e9f;
+        nn_values_backward(p->datt, p->dqkv, dout, p->att, x->qkv, first, n, T, C, NH);
+        nn_causal_softmax_backward(p->dscores, p->datt, p->att, first, n, T, HS);
+        nn_scores_backward(p->dqkv, p->dscores, x->qkv, first, n, T, C, NH);
+        for (size_t r = 0; r < n; r++)
+            for (size_t k = (first + r) % T + 1; k < T; k++)
+                assert_true(p->datt[r * T + k] == 1e9f && p->dscores[r * T + k] == 1e9f &&
+                            p->scores[r * T + k] == 0.0f);
+    }
+}
+
+static void attention_as_three_products_has_the_bits_of_attention(void **state) {
+    (void)state;
+    for (size_t shape = 0; shape < COUNT(attention_shapes); shape++) {
+        const size_t *s = attention_shapes[shape];
+        attention_ctx x = make_attention(s[0], s[1], s[2], s[3]);
+        size_t n = x.B * x.T * x.C, square = x.B * x.NH * x.T * x.T;
+        float *out = make(n, 3), *dout = make(n, 4), *dqkv = make(3 * n, 5), *saved = make(square, 6);
+        nn_attention_forward(out, saved, x.qkv, x.scratch, x.B, x.T, x.C, x.NH);
+        nn_attention_backward(dqkv, dout, saved, x.qkv, x.scratch, x.B, x.T, x.C, x.NH);
+        for (size_t cut = 0; cut <= ROW_CUTS; cut++) {
+            products p = {make(square, 7), make(square, 8), make(square, 9), make(square, 10), make(n, 11),
+                          make(3 * n, 5)};
+            run_products(&p, &x, dout, cut == ROW_CUTS ? SIZE_MAX : cut);
+            assert_same_bits(p.out, out, n * sizeof(float));
+            assert_same_bits(p.dqkv, dqkv, 3 * n * sizeof(float));
+            free(p.scores), free(p.att), free(p.datt), free(p.dscores), free(p.out), free(p.dqkv);
+        }
+        free(out), free(dout), free(dqkv), free(saved);
+        free_attention(&x);
+    }
+}
+
+static void causal_softmax_in_place_has_the_same_bits(void **state) {
+    (void)state;
+    enum { T = 17, R = 3 * T };
+    float *scores = make(R * T, 1), *att = make(R * T, 2);
+    nn_causal_softmax_forward(att, scores, 5, R - 5, T, 16);
+    nn_causal_softmax_forward(scores, scores, 5, R - 5, T, 16);
+    assert_same_bits(scores, att, (R - 5) * T * sizeof(float));
+    free(scores), free(att);
+}
+
 // -- adamw --
 
 static void adamw_follows_the_paper(void **state) {
@@ -1074,6 +1295,14 @@ int main(int argc, char **argv) {
         cmocka_unit_test(cross_entropy_is_the_mean_of_minus_log_probability),
         cmocka_unit_test(cross_entropy_survives_huge_logits),
         cmocka_unit_test(cross_entropy_backward_matches_differences_and_accumulates),
+        cmocka_unit_test(embed_of_a_range_of_rows_has_the_same_bits),
+        cmocka_unit_test(norm_of_a_range_of_rows_has_the_same_bits),
+        cmocka_unit_test(linear_of_a_range_of_rows_has_the_same_bits),
+        cmocka_unit_test(elements_of_a_range_of_rows_have_the_same_bits),
+        cmocka_unit_test(cross_entropy_of_ranges_of_rows_has_the_same_bits),
+        cmocka_unit_test(cross_entropy_of_a_block_scaled_to_the_whole_has_other_bits),
+        cmocka_unit_test(attention_as_three_products_has_the_bits_of_attention),
+        cmocka_unit_test(causal_softmax_in_place_has_the_same_bits),
         cmocka_unit_test(adamw_follows_the_paper),
         cmocka_unit_test(adamw_first_step_is_the_rate_against_the_gradient),
         cmocka_unit_test(adamw_weight_decay_is_decoupled_from_the_gradient),

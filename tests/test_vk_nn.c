@@ -33,7 +33,7 @@
 
 // -- the device, opened once --
 
-enum { GUARD = 256, TENSOR_MAX = 32 };
+enum { GUARD = 256, TENSOR_MAX = 48 };
 
 // Floats or int32 on the device, between two guards, and a copy on the host.
 typedef struct tensor {
@@ -262,6 +262,65 @@ static void compare_attention(const shape *s) {
     free_tensors();
 }
 
+// The three products of attention: a call has its rows of scores, att, datt and dscores, the rest is whole.
+typedef struct products {
+    tensor *qkv, *dout, *scores, *att, *datt, *dscores, *out, *dqkv;
+} products;
+
+static products make_products(uint32_t B, uint32_t T, uint32_t NH) {
+    uint32_t n = B * T * NH * VK_NN_HEAD, square = B * NH * T * T;
+    products p;
+    p.qkv = make(3 * n, 1);
+    p.dout = make(n, 2);
+    p.scores = make(square, 3);
+    p.att = make(square, 4);
+    p.datt = make_zero(square);
+    p.dscores = make_zero(square);
+    p.out = make(n, 5);
+    p.dqkv = make(3 * n, 6);
+    return p;
+}
+
+static tl_range square_rows(const tensor *t, uint32_t first, uint32_t count, uint32_t T) {
+    tl_range range = t->range;
+    range.offset += (uint64_t)first * T * sizeof(float);
+    range.bytes = (uint64_t)count * T * sizeof(float);
+    return range;
+}
+
+static void run_products(const products *p, uint32_t first, uint32_t n, uint32_t T, uint32_t NH) {
+    tl_range scores = square_rows(p->scores, first, n, T), att = square_rows(p->att, first, n, T);
+    tl_range dscores = square_rows(p->dscores, first, n, T), datt = square_rows(p->datt, first, n, T);
+    tl_range qkv = p->qkv->range, dqkv = p->dqkv->range;
+    ok(vk_nn_scores_forward(&g.nn, scores, qkv, first, n, T, NH));
+    ok(vk_nn_causal_softmax_forward(&g.nn, att, scores, first, n, T));
+    ok(vk_nn_values_forward(&g.nn, p->out->range, att, qkv, first, n, T, NH));
+    ok(vk_nn_values_backward(&g.nn, datt, dqkv, p->dout->range, att, qkv, first, n, T, NH));
+    ok(vk_nn_causal_softmax_backward(&g.nn, dscores, datt, att, first, n, T));
+    ok(vk_nn_scores_backward(&g.nn, dqkv, dscores, qkv, first, n, T, NH));
+}
+
+static void compare_products(const shape *s) {
+    uint32_t B = s->a, T = s->b, NH = s->c, C = NH * VK_NN_HEAD, R = B * NH * T;
+    products p = make_products(B, T, NH);
+    float *e_scores = copy_of(p.scores), *e_att = copy_of(p.att), *e_datt = copy_of(p.datt);
+    float *e_dscores = copy_of(p.dscores), *e_out = copy_of(p.out), *e_dqkv = copy_of(p.dqkv);
+    nn_scores_forward(e_scores, p.qkv->host, 0, R, T, C, NH);
+    nn_causal_softmax_forward(e_att, e_scores, 0, R, T, VK_NN_HEAD);
+    nn_values_forward(e_out, e_att, p.qkv->host, 0, R, T, C, NH);
+    nn_values_backward(e_datt, e_dqkv, p.dout->host, e_att, p.qkv->host, 0, R, T, C, NH);
+    nn_causal_softmax_backward(e_dscores, e_datt, e_att, 0, R, T, VK_NN_HEAD);
+    nn_scores_backward(e_dqkv, e_dscores, p.qkv->host, 0, R, T, C, NH);
+    run_products(&p, 0, R, T, NH);
+    assert_result(p.scores, e_scores, 2e-5, "scores");
+    assert_result(p.att, e_att, 2e-5, "att");
+    assert_result(p.out, e_out, 2e-5, "out");
+    assert_result(p.datt, e_datt, 2e-5, "datt");
+    assert_result(p.dscores, e_dscores, 2e-5, "dscores");
+    assert_result(p.dqkv, e_dqkv, 2e-5, "dqkv");
+    free_tensors();
+}
+
 static void compare_gelu(const shape *s) {
     uint32_t n = s->a, i;
     tensor *in = make(n, 1), *out = make_zero(n), *dout = make(n, 2), *din = make(n, 3);
@@ -364,6 +423,7 @@ static const struct { compare_fn compare; shape sizes; } comparisons[] = {
     { compare_norm, { 67, 33, 0, 0 } },     { compare_norm, { 1031, 19, 0, 0 } },
     { compare_norm, { 64, 4, 0, 0 } },      { compare_attention, { 1, 1, 1, 0 } },
     { compare_attention, { 3, 7, 3, 0 } },  { compare_attention, { 2, 65, 2, 0 } },
+    { compare_products, { 1, 1, 1, 0 } },   { compare_products, { 2, 65, 2, 0 } },
     { compare_gelu, { 1, 0, 0, 0 } },       { compare_gelu, { 1001, 0, 0, 0 } },
     { compare_add, { 1, 0, 0, 0 } },        { compare_add, { 129, 0, 0, 0 } },
     { compare_dropout, { 1003, 0, 0, 0 } }, { compare_dropout, { 1003, 30, 0, 0 } },
@@ -391,6 +451,7 @@ COMPARES(linear)
 COMPARES(embed)
 COMPARES(norm)
 COMPARES(attention)
+COMPARES(products)
 COMPARES(gelu)
 COMPARES(add)
 COMPARES(dropout)
@@ -599,6 +660,155 @@ static void rows_of_an_embedding_have_the_bits_of_the_whole(void **state) {
     free(wte);
     free(wpe);
     free_tensors();
+}
+
+// -- ranges of rows --
+//
+// Each kernel is called for all rows, and for ranges of some row units one after the other. Outputs, gradients
+// of rows and gradients of whole operands must have the same bits, on both kinds of devices.
+
+enum { RANGE_ROWS = 1149, RANGE_CUTS = 3 };  // no multiple of a unit
+
+static uint32_t rows_of_call(int cut, uint32_t first) {
+    uint32_t rows =
+        vk_nn_row_unit(&g.nn) * (cut < 2 ? 1 + (uint32_t)cut : 1 + (uint32_t)(nn_hash(7, first) % 2));
+    return rows < RANGE_ROWS - first ? rows : RANGE_ROWS - first;
+}
+
+// Rows of a tensor of so many floats a row.
+static tl_range rows_of(const tensor *t, uint32_t first, uint32_t count, uint32_t width) {
+    tl_range range = t->range;
+    range.offset += (uint64_t)first * width * sizeof(float);
+    range.bytes = (uint64_t)count * width * sizeof(float);
+    return range;
+}
+
+// Rows first .. first + count - 1 of all RANGE_ROWS; x: what kernels read, y: what they write or add to.
+typedef void (*range_fn)(tensor *const *x, tensor *const *y, uint32_t first, uint32_t count);
+
+typedef struct range_case {
+    range_fn run;
+    uint32_t x[6], y[4];        // floats of each; 0 = no more
+    uint32_t tokens, limit;     // x[tokens - 1] has token numbers below a limit; 0 = none has
+} range_case;
+
+enum { RK = 20, RN = 28, RT = 37, RV = 19 };
+
+static void range_linear(tensor *const *x, tensor *const *y, uint32_t first, uint32_t count) {
+    ok(vk_nn_linear_forward(&g.nn, rows_of(y[0], first, count, RN), rows_of(x[0], first, count, RK),
+                            x[1]->range, x[2]->range, count, RK, RN));
+    ok(vk_nn_linear_backward(&g.nn, rows_of(y[1], first, count, RK), y[2]->range, y[3]->range,
+                             rows_of(x[3], first, count, RN), rows_of(x[0], first, count, RK), x[1]->range, 0,
+                             count, RK, RN));
+}
+
+static void range_norm(tensor *const *x, tensor *const *y, uint32_t first, uint32_t count) {
+    tl_range in = rows_of(x[0], first, count, RK), saved = rows_of(y[3], first, count, 2);
+    ok(vk_nn_norm_forward(&g.nn, rows_of(y[0], first, count, RK), saved, in, x[1]->range, x[2]->range, count,
+                          RK));
+    ok(vk_nn_norm_backward(&g.nn, rows_of(y[0], first, count, RK), y[1]->range, y[2]->range,
+                           rows_of(x[3], first, count, RK), saved, in, x[1]->range, count, RK));
+}
+
+static void range_embed(tensor *const *x, tensor *const *y, uint32_t first, uint32_t count) {
+    tl_range tokens = rows_of(x[0], first, count, 1);
+    ok(vk_nn_embed_forward_range(&g.nn, rows_of(y[0], first, count, RK), tokens, x[1]->range, x[2]->range,
+                                 first, count, RT, RK, RV));
+    ok(vk_nn_embed_backward_range(&g.nn, y[1]->range, y[2]->range, rows_of(x[3], first, count, RK), tokens, 0,
+                                  first, count, RT, RK, RV));
+}
+
+static void range_loss(tensor *const *x, tensor *const *y, uint32_t first, uint32_t count) {
+    tl_range logits = rows_of(x[0], first, count, RV), targets = rows_of(x[1], first, count, 1);
+    ok(vk_nn_cross_entropy_forward_range(&g.nn, y[0]->range, logits, targets, rows_of(y[1], first, count, 1),
+                                         first, count, RANGE_ROWS, RV));
+    ok(vk_nn_cross_entropy_backward_range(&g.nn, rows_of(y[2], first, count, RV), x[2]->range, logits, targets,
+                                          count, RANGE_ROWS, RV));
+}
+
+static void range_elements(tensor *const *x, tensor *const *y, uint32_t first, uint32_t count) {
+    tl_range in = rows_of(x[0], first, count, RK), dout = rows_of(x[1], first, count, RK);
+    tl_range out = rows_of(y[0], first, count, RK), din = rows_of(y[1], first, count, RK);
+    ok(vk_nn_gelu_forward(&g.nn, out, in, count * RK));
+    ok(vk_nn_gelu_backward(&g.nn, din, dout, in, count * RK));
+    ok(vk_nn_add_backward(&g.nn, out, din, in, count * RK));
+    ok(vk_nn_dropout_forward(&g.nn, rows_of(y[2], first, count, RK), in, count * RK, 0.3f, 5, first * RK));
+    ok(vk_nn_dropout_backward(&g.nn, din, dout, count * RK, 0.3f, 5, first * RK));
+}
+
+enum { OF_RK = RANGE_ROWS * RK, OF_RN = RANGE_ROWS * RN, OF_RV = RANGE_ROWS * RV };
+
+static const range_case range_cases[] = {
+    { range_linear, { OF_RK, RK * RN, RN, OF_RN }, { OF_RN, OF_RK, RK * RN, RN }, 0, 0 },
+    { range_norm, { OF_RK, RK, RK, OF_RK }, { OF_RK, RK, RK, 2 * RANGE_ROWS }, 0, 0 },
+    { range_embed, { RANGE_ROWS, RV * RK, RT * RK, OF_RK }, { OF_RK, RV * RK, RT * RK }, 1, RV },
+    { range_loss, { OF_RV, RANGE_ROWS, 1 }, { 1, RANGE_ROWS, OF_RV }, 2, RV },
+    { range_elements, { OF_RK, OF_RK }, { OF_RK, OF_RK, OF_RK }, 0, 0 },
+};
+
+static void make_range_inputs(const range_case *c, tensor **x) {
+    uint32_t k;
+    for (k = 0; k < COUNT(c->x) && c->x[k]; k++)
+        x[k] = k + 1 == c->tokens ? make_tokens(c->x[k], c->limit, 10 + k) : make(c->x[k], 10 + k);
+}
+
+static void make_range_outputs(const range_case *c, tensor **y) {
+    uint32_t k;
+    for (k = 0; k < COUNT(c->y) && c->y[k]; k++) y[k] = make(c->y[k], 20 + k);
+}
+
+static void check_range_case(const range_case *c) {
+    tensor *x[COUNT(c->x)], *whole[COUNT(c->y)], *y[COUNT(c->y)];
+    uint32_t k, first, n;
+    int cut;
+    make_range_inputs(c, x);
+    make_range_outputs(c, whole);
+    c->run(x, whole, 0, RANGE_ROWS);
+    for (k = 0; k < COUNT(c->y) && c->y[k]; k++) download(whole[k]);
+    for (cut = 0; cut < RANGE_CUTS; cut++) {
+        make_range_outputs(c, y);
+        for (first = 0; first < RANGE_ROWS; first += n) {
+            n = rows_of_call(cut, first);
+            c->run(x, y, first, n);
+        }
+        for (k = 0; k < COUNT(c->y) && c->y[k]; k++) assert_rows(y[k], whole[k], 0, 1);
+    }
+    free_tensors();
+}
+
+static void ranges_of_rows_have_the_bits_of_the_whole(void **state) {
+    size_t i;
+    (void)state;
+    NEED_DEVICE();
+    for (g.nn.is_gpu = 0; g.nn.is_gpu < 2; g.nn.is_gpu++)
+        for (i = 0; i < COUNT(range_cases); i++) check_range_case(&range_cases[i]);
+    g.nn.is_gpu = 0;
+}
+
+// Of any rows, across heads and sequences.
+static void ranges_of_products_have_the_bits_of_the_whole(void **state) {
+    enum { B = 2, T = 64, NH = 2, R = B * NH * T };
+    static const uint32_t blocks[] = { 3, 24, 100 };
+    products whole, cut;
+    uint32_t first, n, k;
+    (void)state;
+    NEED_DEVICE();
+    for (k = 0; k < COUNT(blocks); k++) {
+        whole = make_products(B, T, NH);
+        cut = make_products(B, T, NH);
+        run_products(&whole, 0, R, T, NH);
+        for (first = 0; first < R; first += n) {
+            n = blocks[k] < R - first ? blocks[k] : R - first;
+            run_products(&cut, first, n, T, NH);
+        }
+        download(whole.out);
+        download(whole.dqkv);
+        download(whole.att);
+        assert_rows(cut.out, whole.out, 0, 1);
+        assert_rows(cut.dqkv, whole.dqkv, 0, 1);
+        assert_rows(cut.att, whole.att, 0, 1);
+        free_tensors();
+    }
 }
 
 static void a_linear_without_bias_starts_at_zero(void **state) {
@@ -1061,6 +1271,102 @@ static void gradients_of_a_network_match_differences(void **state) {
     free_net();
 }
 
+// A call for some rows of a node of the network, of tensors that hold these rows alone.
+typedef struct row_call {
+    tl_operand     inputs[2], output, output_grad, input_grads[2], saved, scratch;
+    tl_kernel_call call;
+} row_call;
+
+enum { FIRST_ROW = 4, CALL_ROWS = 6 };
+
+static row_call call_of_rows(const char *name) {
+    row_call r;
+    memset(&r, 0, sizeof r);
+    r.call.graph = &n.graph;
+    while (strcmp(net_rows[r.call.node].name, name) != 0) r.call.node++;
+    r.call.kind = TL_STEP_FORWARD;
+    r.call.seed = 5;
+    r.call.by_rows = 1;
+    r.call.first = FIRST_ROW;
+    r.call.count = CALL_ROWS;
+    r.call.total = NET_ROWS;
+    return r;
+}
+
+static void run_row_call(row_call *r, tl_kernel_fn kernel) {
+    r->call.inputs = r->inputs;
+    r->call.outputs = &r->output;
+    r->call.output_grads = &r->output_grad;
+    r->call.input_grads = r->input_grads;
+    r->call.saved = r->saved;
+    r->call.scratch = r->scratch;
+    ok(kernel(&r->call, &n.net));
+}
+
+// Positions go on where the rows before end.
+static void check_embed_by_rows(void) {
+    tensor *tokens = make_tokens(CALL_ROWS, NET_V, 1), *out = make_zero(CALL_ROWS * NET_C);
+    const float *wte = n.params[0]->host, *wpe = n.params[1]->host;
+    row_call r = call_of_rows("embed");
+    uint32_t i;
+    r.inputs[0].range = tokens->range;
+    r.output.range = out->range;
+    run_row_call(&r, vk_nn_run_embed);
+    download(out);
+    for (i = 0; i < out->n; i++) {
+        uint32_t token = (uint32_t)ints(tokens)[i / NET_C], place = (FIRST_ROW + i / NET_C) % NET_T;
+        assert_true(out->host[i] == wte[token * NET_C + i % NET_C] + wpe[place * NET_C + i % NET_C]);
+    }
+}
+
+// Elements have the numbers that they have in the batch.
+static void check_dropout_by_rows(void) {
+    tensor *x = make(CALL_ROWS * NET_C, 2), *out = make_zero(CALL_ROWS * NET_C);
+    row_call r = call_of_rows("drop");
+    uint32_t i;
+    r.inputs[0].range = x->range;
+    r.output.range = out->range;
+    run_row_call(&r, vk_nn_run_dropout);
+    download(out);
+    for (i = 0; i < out->n; i++) {
+        int keeps = vk_nn_dropout_keeps(0.2f, 5, FIRST_ROW * NET_C + i);
+        assert_near(out->host[i], keeps ? x->host[i] / 0.8f : 0.0f, 1e-6, "dropout", i);
+    }
+}
+
+// The sum of the rows before is there; the last rows divide by all of them.
+static void check_loss_by_rows(void) {
+    tensor *logits = make(CALL_ROWS * NET_V, 3), *targets = make_tokens(CALL_ROWS, NET_V, 4);
+    tensor *loss = make(1, 6), *scratch = make_zero(CALL_ROWS), *dlogits = make(CALL_ROWS * NET_V, 5);
+    float *e_loss = copy_of(loss), *e_dlogits = copy_of(dlogits);
+    row_call r = call_of_rows("loss");
+    nn_cross_entropy_forward_range(e_loss, NULL, logits->host, ints(targets), FIRST_ROW, CALL_ROWS, NET_ROWS,
+                                   NET_V);
+    nn_cross_entropy_backward_range(e_dlogits, *e_loss, logits->host, ints(targets), CALL_ROWS, NET_ROWS,
+                                    NET_V);
+    r.inputs[0].range = logits->range;
+    r.inputs[1].range = targets->range;
+    r.output.range = r.output_grad.range = loss->range;
+    r.scratch.range = scratch->range;
+    r.input_grads[0].range = dlogits->range;
+    run_row_call(&r, vk_nn_run_loss);
+    r.call.kind = TL_STEP_BACKWARD;
+    run_row_call(&r, vk_nn_run_loss_backward);
+    assert_result(loss, e_loss, 2e-5, "loss");
+    assert_result(dlogits, e_dlogits, 2e-5, "dlogits");
+}
+
+// What the executor calls by rows goes by first, count and total.
+static void calls_for_rows_of_a_network_go_by_their_rows(void **state) {
+    (void)state;
+    NEED_DEVICE();
+    make_net();
+    check_embed_by_rows();
+    check_dropout_by_rows();
+    check_loss_by_rows();
+    free_net();
+}
+
 // Write the params of a node to its state, or compare what the state has with AdamW on the host; param, gradient: of n, the
 // next ones. Of the bias nothing decays.
 static void move_part(tl_run *run, int32_t state, uint64_t offset, uint64_t bytes, int32_t k, int compares) {
@@ -1179,6 +1485,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(embed_equals_that_of_the_host),
         cmocka_unit_test(norm_equals_that_of_the_host),
         cmocka_unit_test(attention_equals_that_of_the_host),
+        cmocka_unit_test(products_equals_that_of_the_host),
         cmocka_unit_test(gelu_equals_that_of_the_host),
         cmocka_unit_test(add_equals_that_of_the_host),
         cmocka_unit_test(dropout_equals_that_of_the_host),
@@ -1191,6 +1498,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(gradients_not_wanted_are_left_out),
         cmocka_unit_test(rows_of_a_gradient_have_the_bits_of_the_whole),
         cmocka_unit_test(rows_of_an_embedding_have_the_bits_of_the_whole),
+        cmocka_unit_test(ranges_of_rows_have_the_bits_of_the_whole),
+        cmocka_unit_test(ranges_of_products_have_the_bits_of_the_whole),
         cmocka_unit_test(a_linear_without_bias_starts_at_zero),
         cmocka_unit_test(sizes_beyond_one_row_of_workgroups_are_whole),
         cmocka_unit_test(tiles_beyond_one_row_of_workgroups_are_whole),
@@ -1203,6 +1512,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(loss_backward_matches_differences),
         cmocka_unit_test(a_network_that_recomputes_has_the_gradients_of_one_that_keeps),
         cmocka_unit_test(gradients_of_a_network_match_differences),
+        cmocka_unit_test(calls_for_rows_of_a_network_go_by_their_rows),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("vk_nn", tests, NULL, close_device);

@@ -1,9 +1,9 @@
 #version 450
-// dlogits (R, V) += (softmax of the row, less 1 at its target) dloss / R. One invocation owns a
-// row.
+// dlogits (n, V), some of R rows, += (softmax of the row, less 1 at its target) dloss / R. One
+// invocation owns a row.
 
 layout(local_size_x_id = 0) in;
-layout(push_constant) uniform Push { uint R, V; };
+layout(push_constant) uniform Push { uint n, V, R; };
 layout(std430, binding = 0) buffer Dlogits { float dlogits[]; };
 layout(std430, binding = 1) readonly buffer Dloss { float dloss[]; };
 layout(std430, binding = 2) readonly buffer Logits { float logits[]; };
@@ -12,7 +12,7 @@ layout(std430, binding = 3) readonly buffer Targets { uint targets[]; };
 void main() {
     uint i = gl_GlobalInvocationID.y * (gl_NumWorkGroups.x * gl_WorkGroupSize.x) +
              gl_GlobalInvocationID.x;
-    if (i >= R) return;
+    if (i >= n) return;
     uint target = min(targets[i], V - 1);
     float largest = logits[i * V], sum = 0.0, scale = dloss[0] / float(R);
     for (uint v = 1; v < V; v++) largest = max(largest, logits[i * V + v]);

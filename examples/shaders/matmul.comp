@@ -1,5 +1,6 @@
 #version 450
-// c (M, N) = start + a (M, K) b (K, N). The start is zero, a bias per column, or what c holds.
+// c (M, N) = start + a (M, K) b (K, N). The start is zero, a bias per column, or what c holds, to
+// which gradients of inputs are added, or those of weights, that is products of the rows of a batch.
 //
 // Element (i, j) of a is a[a_first + i * a_row + j * a_col], so a transpose costs nothing, nor does
 // a part of its rows. One invocation owns a block of 4 x 4 elements: 8 loads serve 16 products.
@@ -12,7 +13,7 @@ layout(std430, binding = 1) readonly buffer A { float a[]; };
 layout(std430, binding = 2) readonly buffer B { float b[]; };
 layout(std430, binding = 3) readonly buffer Bias { float bias[]; };
 
-const uint START_BIAS = 1, START_C = 2;
+const uint START_BIAS = 1, START_C = 2, START_ROWS = 3;
 
 void store(uint row, uint col, vec4 sum) {
     if (row >= M) return;
@@ -23,7 +24,7 @@ void store(uint row, uint col, vec4 sum) {
 
 vec4 begin(uint row, uvec4 cols) {
     if (start == START_BIAS) return vec4(bias[cols.x], bias[cols.y], bias[cols.z], bias[cols.w]);
-    if (start != START_C) return vec4(0.0);
+    if (start != START_C && start != START_ROWS) return vec4(0.0);
     uvec4 at = row * N + cols;
     return vec4(c[at.x], c[at.y], c[at.z], c[at.w]);
 }

@@ -5,7 +5,8 @@
 // slabs of 64, which it copies to shared memory: neighbours load neighbours, whichever way a matrix
 // lies. In each of 4 slices of the workgroup 16 invocations own a block of 4 x 4 elements each;
 // slice s sums the products s, s + 4, s + 8, ... in order. In the end an invocation adds up the
-// sums of the slices, first to last, for 4 elements.
+// sums of the slices, first to last, for 4 elements. Of products of rows of a batch it does so
+// after every 512: rows that come in several calls, each of so many, add what they add in one.
 
 #extension GL_EXT_control_flow_attributes : require
 
@@ -16,8 +17,8 @@ layout(std430, binding = 1) readonly buffer A { float a[]; };
 layout(std430, binding = 2) readonly buffer B { float b[]; };
 layout(std430, binding = 3) readonly buffer Bias { float bias[]; };
 
-const uint START_BIAS = 1, START_C = 2;
-const uint GROUP = 64, SIDE = 16, SLAB = 64, SLICES = 4, QUADS = SIDE * SIDE / 4;
+const uint START_BIAS = 1, START_C = 2, START_ROWS = 3;
+const uint GROUP = 64, SIDE = 16, SLAB = 64, PART = 512, SLICES = 4, QUADS = SIDE * SIDE / 4;
 const uint STRIDE = SIDE + 1;          // from k to k + 1 in a slab: odd, which spreads the banks
 const uint B_SLAB = SLAB * STRIDE;     // where that of b begins, after that of a
 const uvec4 FOUR = uvec4(0, 1, 2, 3);
@@ -63,28 +64,23 @@ void copy_slabs(uint row, uint col, uint first) {
 // What 4 elements of a row start from.
 vec4 begin(uint row, uvec4 cols) {
     if (start == START_BIAS) return vec4(bias[cols.x], bias[cols.y], bias[cols.z], bias[cols.w]);
-    if (start != START_C) return vec4(0.0);
+    if (start != START_C && start != START_ROWS) return vec4(0.0);
     uvec4 at = row * N + cols;
     return vec4(c[at.x], c[at.y], c[at.z], c[at.w]);
 }
 
-void add_slices(uint row, uint col, uint quad) {
-    if (row >= M || col >= N) return;
-    vec4 sum = begin(row, min(col + FOUR, N - 1));
-    for (uint s = 0; s < SLICES; s++) sum += sums[s * QUADS + quad];
+void store(uint row, uint col, vec4 sum) {
+    if (row >= M) return;
     for (uint j = 0; j < 4; j++) {
         if (col + j < N) c[row * N + col + j] = sum[j];
     }
 }
 
-void main() {
-    uint across = (N + SIDE - 1) / SIDE, i = gl_LocalInvocationID.x;
-    uint tile = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint row = tile / across * SIDE, col = tile % across * SIDE;
-    if (row >= M) return;  // the whole workgroup
-    uint slice = i / 16, down = i / 4 % 4, right = i % 4;
+// Sum the products first .. end - 1 of an invocation's block, and leave its sums to those of others.
+void sum_slice(uint row, uint col, uint first, uint end) {
+    uint i = gl_LocalInvocationID.x, slice = i / 16, down = i / 4 % 4, right = i % 4;
     vec4 sum0 = vec4(0.0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-    for (uint first = 0; first < K; first += SLAB) {
+    for (; first < end; first += SLAB) {
         copy_slabs(row, col, first);
         barrier();
         for (uint n = 0; n < SLAB; n += SLICES) {
@@ -103,5 +99,18 @@ void main() {
     sums[at + 8] = sum2;
     sums[at + 12] = sum3;
     barrier();
-    add_slices(row + i / 4, col + 4 * (i % 4), i);
+}
+
+void main() {
+    uint across = (N + SIDE - 1) / SIDE, i = gl_LocalInvocationID.x;
+    uint tile = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    uint row = tile / across * SIDE, col = tile % across * SIDE;
+    if (row >= M) return;  // the whole workgroup
+    uint own_row = row + i / 4, own_col = col + 4 * (i % 4), part = start == START_ROWS ? PART : K;
+    vec4 total = begin(min(own_row, M - 1), min(own_col + FOUR, N - 1));
+    for (uint first = 0; first < K; first += part) {
+        sum_slice(row, col, first, min(first + part, K));
+        for (uint s = 0; s < SLICES; s++) total += sums[s * QUADS + i];
+    }
+    store(own_row, own_col, total);
 }

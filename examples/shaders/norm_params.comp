@@ -10,6 +10,8 @@ layout(std430, binding = 2) readonly buffer Dout { float dout[]; };
 layout(std430, binding = 3) readonly buffer Saved { float saved[]; };
 layout(std430, binding = 4) readonly buffer In { float x[]; };
 
+const uint PART = 512;
+
 shared vec2 sums[gl_WorkGroupSize.x];
 
 // What a row adds to (dweight, dbias) of a channel.
@@ -18,23 +20,44 @@ vec2 read(uint r, uint channel) {
     return vec2((x[at] - saved[2 * r]) * saved[2 * r + 1], 1.0) * dout[at];
 }
 
-void main() {
-    uint i = gl_LocalInvocationID.x, slices = gl_WorkGroupSize.x / channels;
-    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-    uint channel = group * channels + i % channels, c = min(channel, C - 1), r = i / channels;
-    vec2 sum0 = vec2(0.0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-    for (; r + 3 * slices < R; r += 4 * slices) {  // four rows at a time, whose loads overlap
-        sum0 += read(r, c);
-        sum1 += read(r + slices, c);
-        sum2 += read(r + 2 * slices, c);
-        sum3 += read(r + 3 * slices, c);
-    }
-    for (; r < R; r += slices) sum0 += read(r, c);
-    sums[i] = sum0 + sum1 + (sum2 + sum3);
-    barrier();
-    if (i >= channels || channel >= C) return;
+void add_rows(uint channel) {
     vec2 total = vec2(dweight[channel], dbias[channel]);
-    for (uint k = i; k < gl_WorkGroupSize.x; k += channels) total += sums[k];
+    for (uint r = 0; r < R; r++) total += read(r, channel);
     dweight[channel] = total.x;
     dbias[channel] = total.y;
+}
+
+// Every step-th row before the end, four at a time, whose loads overlap.
+vec2 sum_slice(uint r, uint end, uint step, uint channel) {
+    vec2 sum0 = vec2(0.0), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    for (; r + 3 * step < end; r += 4 * step) {
+        sum0 += read(r, channel);
+        sum1 += read(r + step, channel);
+        sum2 += read(r + 2 * step, channel);
+        sum3 += read(r + 3 * step, channel);
+    }
+    for (; r < end; r += step) sum0 += read(r, channel);
+    return sum0 + sum1 + (sum2 + sum3);
+}
+
+void add_parts(uint first_channel) {
+    uint i = gl_LocalInvocationID.x, slices = gl_WorkGroupSize.x / channels;
+    uint channel = first_channel + i % channels;
+    bool is_first = i < channels && channel < C;
+    vec2 total = is_first ? vec2(dweight[channel], dbias[channel]) : vec2(0.0);
+    for (uint begin = 0; begin < R; begin += PART) {
+        sums[i] = sum_slice(begin + i / channels, min(begin + PART, R), slices, min(channel, C - 1));
+        barrier();
+        for (uint k = i; is_first && k < gl_WorkGroupSize.x; k += channels) total += sums[k];
+        barrier();
+    }
+    if (!is_first) return;
+    dweight[channel] = total.x;
+    dbias[channel] = total.y;
+}
+
+void main() {
+    uint group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x, first = group * channels;
+    if (channels < gl_WorkGroupSize.x) add_parts(first);
+    else if (first + gl_LocalInvocationID.x < C) add_rows(first + gl_LocalInvocationID.x);
 }
