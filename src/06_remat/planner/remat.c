@@ -819,11 +819,13 @@ static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
     return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND : 2 * length;
 }
 
-// The work of the first round. States are no nodes that a search could run again.
+// The work of the first round. Where that is the least without the states, which are no nodes that run again, it
+// is with them: of short rounds more end early.
 static uint64_t tli_remat_first_length(const tli_remat *r) {
     uint64_t nodes = 0, length;
     int32_t id;
     for (id = 0; id < r->graph->node_count; id++) nodes += !r->graph->nodes[id].state;
+    if (TLI_REMAT_WORK * nodes * nodes > TLI_REMAT_LEAST_ROUND) nodes = (uint64_t)r->graph->node_count;
     length = TLI_REMAT_WORK * nodes * nodes;
     if (length < TLI_REMAT_LEAST_ROUND) return TLI_REMAT_LEAST_ROUND;
     return length < TLI_REMAT_MOST_ROUND ? length : TLI_REMAT_MOST_ROUND;
