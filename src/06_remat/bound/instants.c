@@ -508,7 +508,8 @@ static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state 
     if (tli_bound_find_branch(search, root, 30)) {
         before = *model->work;
         tli_bound_tabulate(model, root);
-        if (*model->work - before > model->table_limit / 16) model->table_limit = 0;  // too slow for each branch
+        if (*model->work - before > model->table_limit / 16)
+            model->table_limit = 0;                     // too slow for each branch
         tli_bound_push(tree, root);
     } else {
         tli_bound_free_state(model, root);

@@ -819,8 +819,8 @@ static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
     return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND : 2 * length;
 }
 
-// The work of the first round. Where that is the least without the states, which are no nodes that run again, it
-// is with them: of short rounds more end early.
+// The work of the first round. Where that is the least without the states, which are no nodes that run again,
+// it is with them: of short rounds more end early.
 static uint64_t tli_remat_first_length(const tli_remat *r) {
     uint64_t nodes = 0, length;
     int32_t id;
