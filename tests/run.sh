@@ -3,7 +3,7 @@
 #
 #   F=name       only tests with this in their name, or all of a program with it in its name
 #   RUNNER=...   put before each program: an emulator, for example
-#   TIMEOUT=600  seconds per program
+#   TIMEOUT=1800 seconds per program, on a machine that does other things, too
 #   STRICT=1     a skipped test is a failure, unless all it lacks is the reference data
 #
 # Each program's output stays in PROGRAM.log. Reference data is read from $TL_SHARED, else from ../shared.
@@ -14,19 +14,19 @@ run_one() {
     local program=$1 start=$EPOCHREALTIME rc count verdict=ok pattern=${F:+*$F*}
     [[ -z $pattern || ${program##*/} != $pattern ]] || pattern=
     # shellcheck disable=SC2086  # RUNNER is a command line
-    timeout -k 10 "${TIMEOUT:-600}" $RUNNER "$program" ${pattern:+"$pattern"} >"$program.log" 2>&1 </dev/null
+    timeout -k 10 "${TIMEOUT:-1800}" $RUNNER "$program" ${pattern:+"$pattern"} >"$program.log" 2>&1 </dev/null
     rc=$?
     count=$(sed -n 's/^\[==========\] \([0-9]*\) test(s) run\..*/\1/p' "$program.log" | awk '{n += $1} END {print n + 0}')
     [ "$rc" = 0 ] || verdict=FAIL
     [ "$rc" = 0 ] && [ "$count" = 0 ] && [ -z "$pattern" ] && verdict=FAIL && echo "ran no test" >>"$program.log"
-    [ "$rc" = 124 ] && echo "ran longer than ${TIMEOUT:-600} s" >>"$program.log"
+    [ "$rc" = 124 ] && echo "ran longer than ${TIMEOUT:-1800} s" >>"$program.log"
     awk -v v="$verdict" -v p="${program##*/}" -v n="$count" -v a="$start" -v b="$EPOCHREALTIME" -v rc="$rc" 'BEGIN {
         printf "%-5s %-24s %4d tests %8.2f s%s\n", v, p, n, b - a, rc ? "   exit " rc : ""}'
     echo "$verdict $count" >"$program.result"
     [ $verdict = ok ] || grep -vE '^\[ +(RUN|OK) +\]' "$program.log" | tail -n 60 | sed 's/^/      /'
 }
 export -f run_one
-export F=${F:-} RUNNER=${RUNNER:-} TIMEOUT=${TIMEOUT:-600}
+export F=${F:-} RUNNER=${RUNNER:-} TIMEOUT=${TIMEOUT:-1800}
 for p; do rm -f "$p.result" "$p.log"; done
 printf '%s\0' "$@" | xargs -0 -n 1 -P "${JOBS:-$(nproc 2>/dev/null || echo 2)}" bash -c 'run_one "$0"'
 

@@ -20,6 +20,7 @@ typedef struct tli_remat_watch {
     int32_t              stopped;  // 1 = progress asked to stop
     uint64_t             target;   // cost of the best plan: a bound that reaches it is enough; 0 = none
     int32_t              is_near;  // 1 = the best plan is near the bound: raising that is worth more work
+    uint64_t             patience; // work after which branching that has not raised the bound ends; 0 = none
 } tli_remat_watch;
 
 // Whether the caller asks to stop; `work` is that of the part that is running.

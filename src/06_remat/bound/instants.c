@@ -485,28 +485,38 @@ static int tli_bound_split(tli_bound_search *search, tli_bound_tree *tree) {
     return tree->count > 0;
 }
 
+// Whether branching began so much work ago and has not raised the bound above that of the root. Where branches
+// prove a plan, the lowest ones rise soon; where none does, mostly there is a cheaper plan.
+static int tli_bound_is_idle(const tli_bound *model, const tli_bound_tree *tree, int64_t root, uint64_t start) {
+    uint64_t patience = model->watch ? model->watch->patience : 0;
+    if (!patience || *model->work - start < patience) return 0;
+    return tli_bound_round_up(model, tree->bound) == tli_bound_round_up(model, root);
+}
+
 // Raise the value of a state by so many splits; TLI_BOUND_INFINITE: no schedule fits.
 static int64_t tli_bound_branch(tli_bound_search *search, const tli_bound_state *from, int32_t splits) {
     tli_bound *model = search->model;
     tli_bound_tree *tree = search->tree;
     tli_bound_state *root = tli_bound_add_state(model, from->count);
-    int64_t bound = from->value;
-    uint64_t most, start;
+    int64_t bound = from->value, first;
+    uint64_t most, start = *model->work, before;
     if (!root) return bound;
     tli_bound_copy_state(model, root, from);
     most = TLI_BOUND_OPEN_BYTES / (sizeof *root + 10 * (uint64_t)root->count * (uint64_t)model->item_count);
     tree->most = most < TLI_BOUND_OPEN ? (int32_t)most : TLI_BOUND_OPEN;
     tree->count = 0;
     if (tli_bound_find_branch(search, root, 30)) {
-        start = *model->work;
+        before = *model->work;
         tli_bound_tabulate(model, root);
-        if (*model->work - start > model->table_limit / 16) model->table_limit = 0;  // too slow for each branch
+        if (*model->work - before > model->table_limit / 16)
+            model->table_limit = 0;                     // too slow for each branch
         tli_bound_push(tree, root);
     } else {
         tli_bound_free_state(model, root);
     }
-    tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
-    while (tree->count && splits-- > 0 && tli_bound_split(search, tree)) tli_bound_note(model, tree->bound);
+    first = tree->bound = tree->count ? root->value : TLI_BOUND_INFINITE;
+    while (tree->count && splits-- > 0 && !tli_bound_is_idle(model, tree, first, start) &&
+           tli_bound_split(search, tree)) tli_bound_note(model, tree->bound);
     bound = tree->bound > bound ? tree->bound : bound;
     while (tree->count > 0) tli_bound_free_state(model, tree->open[--tree->count]);
     return bound;

@@ -30,6 +30,7 @@
 #define TLI_REMAT_SOON_NODE UINT64_C(1024)  // the work of tli_remat_ladder_soon for each node, beside a share
 #define TLI_REMAT_SOON 16  // where the first parts of the ladder are enough, each gets one part in so many
 #define TLI_REMAT_LATE 50  // the gap, as one part in so many, up to which the bound may get all that is left
+#define TLI_REMAT_PATIENCE 16  // but one part in so many of that where it is not raised
 
 // What a call answers with. WITHIN: a plan within the budget, or nothing. The others name the least budget
 // where there is no such plan. TRIAL: its search gets a quarter of the work limit. ANY: all the work that it
@@ -260,12 +261,18 @@ static tl_result tli_remat_try_bound(tli_remat *r, uint64_t limit) {
 }
 
 // After a round that found nothing: all that is left for the bound, once. Branches that end late prove plans
-// that no search improves any more; a plan far above the bound can still be improved.
+// that no search improves any more; a plan far above the bound can still be improved. So can one whose bound
+// branches do not raise: what they leave is for the search again.
 static tl_result tli_remat_bound_late(tli_remat *r) {
+    uint64_t left = r->work_limit - r->work;
+    tl_result result;
     if (r->bound_was_late || !r->bound_is_stuck) return TL_OK;
     if (!tli_remat_is_within(r, TLI_REMAT_LATE)) return TL_OK;
     r->bound_was_late = 1;
-    return tli_remat_bound_alone(r, r->work_limit - r->work);
+    r->watch.patience = left / TLI_REMAT_PATIENCE + 1;
+    result = tli_remat_bound_alone(r, left);
+    r->watch.patience = 0;
+    return result;
 }
 
 // Plan the optimum over persistent schedules, stage by stage, as tl_plan_chain does; with a budget of 0, the
@@ -812,9 +819,14 @@ static uint64_t tli_remat_next_length(const tli_remat *r, uint64_t length) {
     return r->is_default && tli_remat_is_within(r, TLI_REMAT_ENOUGH) ? TLI_REMAT_LEAST_ROUND : 2 * length;
 }
 
-// The work of the first round.
+// The work of the first round. Where that is the least without the states, which are no nodes that run again,
+// it is with them: of short rounds more end early.
 static uint64_t tli_remat_first_length(const tli_remat *r) {
-    uint64_t nodes = (uint64_t)r->graph->node_count, length = TLI_REMAT_WORK * nodes * nodes;
+    uint64_t nodes = 0, length;
+    int32_t id;
+    for (id = 0; id < r->graph->node_count; id++) nodes += !r->graph->nodes[id].state;
+    if (TLI_REMAT_WORK * nodes * nodes > TLI_REMAT_LEAST_ROUND) nodes = (uint64_t)r->graph->node_count;
+    length = TLI_REMAT_WORK * nodes * nodes;
     if (length < TLI_REMAT_LEAST_ROUND) return TLI_REMAT_LEAST_ROUND;
     return length < TLI_REMAT_MOST_ROUND ? length : TLI_REMAT_MOST_ROUND;
 }
