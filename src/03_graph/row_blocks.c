@@ -197,7 +197,7 @@ static tl_result tli_find_cut_members(tli_cutting *c, const tl_row_cut *cut, int
 }
 
 // Find which tensors somebody outside of the region of their node reads, or nobody at all.
-static void tli_find_outer(tli_cutting *c) {
+static void tli_mark_outer(tli_cutting *c) {
     const tl_graph *graph = c->graph;
     int32_t id, k;
     for (k = 0; k < graph->tensor_count; k++) c->is_outer[k] = 2;   // nobody read it so far

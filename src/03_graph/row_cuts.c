@@ -232,7 +232,7 @@ static tl_result tli_mark_cuts(tli_cutting *c) {
             if (!c->graph->nodes[id].is_input) c->cuts[id] = k;
         end = cut->last + 1;
     }
-    tli_find_outer(c);
+    tli_mark_outer(c);
     return TL_OK;
 }
 
