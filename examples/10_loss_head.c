@@ -23,6 +23,10 @@
 // backward multiplies it by the gradient of the loss. Such a forward must not run twice (`once`), and never
 // sees what the loss is scaled by: here that is 1.
 //
+// Or declare the rows of the two ops, and let the library cut (tl_run_desc.may_cut_rows): it chooses which ops
+// go block by block, in blocks of how many rows, together with what is kept and made again. Kernels are the
+// same; they go by the rows of their call, and a mean by those of all.
+//
 // CONTENTS       (search for "// -- ")
 //                words    kernels    network    blocks    training    table    picture    command line    main
 
@@ -130,6 +134,8 @@ struct training {
     const words   *w;
     size_t   R, H, V;
     size_t   block;               // rows of a block of the head; 0 = two ops
+    int      may_cut;             // 1 = two ops, cut by the library
+    size_t   cut_rows;            // most rows of a call of the head that was one of several
     size_t   begins[PARTS + 1];   // floats
     float   *params, *grads, *m, *v;
     uint64_t budget, step;
@@ -153,27 +159,35 @@ static const int32_t *i32(const tl_operand *operand) { return (const int32_t *)o
 static float *weight(const training *t, int part) { return t->params + t->begins[part]; }
 static float *gradient(const training *t, int part) { return t->grads + t->begins[part]; }
 
+// The rows of a call: all, or a block that the library has cut.
+static size_t rows_of(const tl_kernel_call *call, const training *t) {
+    return call->by_rows ? (size_t)call->count : t->R;
+}
+
 static tl_result embed(const tl_kernel_call *call, void *user) {
     const training *t = (const training *)user;
+    size_t R = rows_of(call, t);
     if (call->kind == TL_STEP_BACKWARD)
         nn_embed_backward(gradient(t, OF_WORDS), gradient(t, OF_PLACES), f32(&call->output_grads[0]),
-                          i32(&call->inputs[0]), t->R, CONTEXT, CHANNELS);
+                          i32(&call->inputs[0]), R, CONTEXT, CHANNELS);
     else
         nn_embed_forward(f32(&call->outputs[0]), i32(&call->inputs[0]), weight(t, OF_WORDS),
-                         weight(t, OF_PLACES), t->R, CONTEXT, CHANNELS);
+                         weight(t, OF_PLACES), R, CONTEXT, CHANNELS);
     return TL_OK;
 }
 
 static tl_result linear(const tl_kernel_call *call, void *user) {
-    const training *t = (const training *)user;
+    training *t = (training *)user;
+    size_t R = rows_of(call, t);
     int part = call->node == HIDDEN ? OF_HIDDEN : OF_HEAD;
     size_t K = call->node == HIDDEN ? CONTEXT * CHANNELS : t->H, N = call->node == HIDDEN ? t->H : t->V;
+    if (call->by_rows && call->node == HEAD && R > t->cut_rows) t->cut_rows = R;
     if (call->kind == TL_STEP_BACKWARD)
         nn_linear_backward(f32(&call->input_grads[0]), gradient(t, part), gradient(t, part + 1),
-                           f32(&call->output_grads[0]), f32(&call->inputs[0]), weight(t, part), t->R, K, N);
+                           f32(&call->output_grads[0]), f32(&call->inputs[0]), weight(t, part), R, K, N);
     else
         nn_linear_forward(f32(&call->outputs[0]), f32(&call->inputs[0]), weight(t, part), weight(t, part + 1),
-                          t->R, K, N);
+                          R, K, N);
     return TL_OK;
 }
 
@@ -181,20 +195,21 @@ static tl_result gelu(const tl_kernel_call *call, void *user) {
     const training *t = (const training *)user;
     if (call->kind == TL_STEP_BACKWARD)
         nn_gelu_backward(f32(&call->input_grads[0]), f32(&call->output_grads[0]), f32(&call->inputs[0]),
-                         t->R * t->H);
+                         rows_of(call, t) * t->H);
     else
-        nn_gelu_forward(f32(&call->outputs[0]), f32(&call->inputs[0]), t->R * t->H);
+        nn_gelu_forward(f32(&call->outputs[0]), f32(&call->inputs[0]), rows_of(call, t) * t->H);
     return TL_OK;
 }
 
 static tl_result cross_entropy(const tl_kernel_call *call, void *user) {
     const training *t = (const training *)user;
+    size_t first = call->by_rows ? (size_t)call->first : 0, R = rows_of(call, t);
     if (call->kind == TL_STEP_BACKWARD)
-        nn_cross_entropy_backward(f32(&call->input_grads[0]), *f32(&call->output_grads[0]),
-                                  f32(&call->inputs[0]), i32(&call->inputs[1]), t->R, t->V);
+        nn_cross_entropy_backward_range(f32(&call->input_grads[0]), *f32(&call->output_grads[0]),
+                                        f32(&call->inputs[0]), i32(&call->inputs[1]), R, t->R, t->V);
     else
-        nn_cross_entropy_forward(f32(&call->outputs[0]), NULL, f32(&call->inputs[0]), i32(&call->inputs[1]),
-                                 t->R, t->V);
+        nn_cross_entropy_forward_range(f32(&call->outputs[0]), NULL, f32(&call->inputs[0]),
+                                       i32(&call->inputs[1]), first, R, t->R, t->V);
     return TL_OK;
 }
 
@@ -249,6 +264,19 @@ static void describe_op(tl_op *op, const char *name, tl_kernel_fn kernel, const 
     op->bwd_cost = 2 * flops;
 }
 
+// Declare that ops go by the rows of the batch. What kernels add to gradients they add row after row.
+static void declare_rows(const training *t, tl_op *ops) {
+    static const tl_relation row_by_row[2] = { { TL_RELATION_SAME, 0, 0, 0, 0 },
+                                               { TL_RELATION_SAME, 0, 0, 0, 0 } };
+    int i;
+    for (i = EMBED; i < NODES; i++) {
+        ops[i].rows = t->R;
+        ops[i].relations = row_by_row;
+        ops[i].ordered = 1;
+    }
+    ops[LOSS].reduces = 1;
+}
+
 static int describe_ops(training *t, tl_op *ops) {
     static const tl_tensor words_of_rows[1] = { { WORDS, 0 } }, of_loss[2] = { { HEAD, 0 }, { TARGETS, 0 } };
     static const tl_tensor of_embed[1] = { { EMBED, 0 } }, of_hidden[1] = { { HIDDEN, 0 } };
@@ -268,6 +296,7 @@ static int describe_ops(training *t, tl_op *ops) {
     ops[LOSS].input_count = 2;
     for (i = 0; i < NODES; i++) ops[i].user = t;
     ops[LOSS].keep = 1;
+    if (t->may_cut) declare_rows(t, ops);
     if (!t->block) return NODES;
     ops[HEAD].forward = head_forward;
     ops[HEAD].backward = head_backward;
@@ -334,6 +363,7 @@ static tl_result open_run(tl_env *env, training *t, size_t block, uint64_t budge
     desc.profiling = 1;
     desc.variables = t->variables;
     desc.variable_count = 4;
+    desc.may_cut_rows = t->may_cut;
     result = tl_init_op_run(env, &desc, ops, describe_ops(t, ops), &t->run);
     free(ops);
     return result;
@@ -540,6 +570,24 @@ static int add_one_op(program *p, uint64_t budget, int given, int *is_least) {
     return result ? training_fail_result(&p->env, t->label, result) : TRAINING_OK;
 }
 
+// Add a row of two ops that the library cuts, within so many bytes; 0 = the least.
+static int add_cut_ops(program *p, uint64_t budget) {
+    training *t = &p->rows[p->row_count++];
+    tl_result result = init_training(p, t);
+    t->may_cut = 1;
+    snprintf(t->label, sizeof t->label, "cut, %.0f %%", 100.0 * (double)budget / (double)p->keep_all_bytes);
+    if (!budget) snprintf(t->label, sizeof t->label, "cut, least");
+    if (!result && !budget) {
+        result = open_run(&p->env, t, 0, 1);
+        budget = t->figures.least_bytes;
+        if (!result) tl_free_run(t->run);
+        t->run = NULL;
+        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
+    }
+    if (!result) result = open_run(&p->env, t, 0, budget);
+    return result ? training_fail_result(&p->env, t->label, result) : TRAINING_OK;
+}
+
 static int parse_budget(const char *text, uint64_t keep_all, uint64_t *bytes) {
     char *end;
     double number = strtod(text, &end);
@@ -553,7 +601,7 @@ static int parse_budget(const char *text, uint64_t keep_all, uint64_t *bytes) {
 }
 
 static int add_rows(program *p) {
-    static const unsigned percents[] = { 100, 50, 25, 10, 5, 0 };
+    static const unsigned percents[] = { 50, 25, 10, 0 };
     uint64_t budget = 0;
     int code = add_two_ops(p), is_least = 0;
     size_t k;
@@ -564,6 +612,8 @@ static int add_rows(program *p) {
     }
     for (k = 0; k < sizeof percents / sizeof *percents && !code && !is_least; k++)
         code = add_one_op(p, p->keep_all_bytes / 100 * percents[k], 0, &is_least);
+    if (!code) code = add_cut_ops(p, p->keep_all_bytes / 4);
+    if (!code) code = add_cut_ops(p, 0);
     return code;
 }
 
@@ -586,9 +636,10 @@ static int print_table(const program *p) {
         const training *t = &p->rows[k];
         const tl_run_report *r = &t->report;
         double ratio = training_find_ratio(t->passes_ns, p->rows[0].passes_ns, (size_t)p->rounds);
-        size_t blocks = t->block ? (t->R + t->block - 1) / t->block : 1;
+        size_t block = t->may_cut && t->cut_rows ? t->cut_rows : t->block ? t->block : t->R;
+        size_t blocks = (t->R + block - 1) / block;
         printf("%-14s %10llu  %6zu x %5zu %13llu  %13llu %9llu  %14.3f  %6.3f  %9s\n", t->label,
-               (unsigned long long)t->budget, blocks, t->block ? t->block : t->R,
+               (unsigned long long)t->budget, blocks, block,
                (unsigned long long)r->planned_peak_bytes, (unsigned long long)r->measured_peak_bytes,
                (unsigned long long)r->taken_bytes, ratio, (double)t->loss, t->equal ? "yes" : "NO");
         if (!t->equal || r->planned_peak_bytes != r->measured_peak_bytes ||
@@ -634,7 +685,8 @@ static int write_picture(program *p) {
 
 static const char usage[] =
     "10_loss_head [options]\n\n"
-    "Trains a network that says the next word, with its loss head as two ops and as one op in blocks of rows.\n"
+    "Trains a network that says the next word, with its loss head as two ops, as one op in blocks of rows, and\n"
+    "as two ops that the library cuts into blocks.\n"
     "  --budget N         bytes of activations, or a part of what two ops take, like 25%; else a table of "
     "parts\n"
     "  --rows N           rows of a batch, 8 to 65536 (512)\n"
