@@ -480,10 +480,15 @@ static const char *const usage[] = {
     "  --pieces SIZE     gradients of states with rows (wrows=) are made and used in pieces of at most so",
     "                    many bytes; auto: as large as --budget allows, or as the cheapest plan wants;",
     "                    what stays whole is listed, and why",
-    "  --piece-cost N    what each further call of a kernel costs, in the units of the model (0)",
-    "  --rows            with --inference: nodes that can be called for ranges of rows (rows= in a tlg 2)",
-    "                    form regions, in which only the rows exist that somebody still reads; within",
-    "                    --budget in as few calls as possible, else in as few bytes",
+    "  --piece-cost N    what each further call of a kernel costs, in the units of the model (0); of --rows,",
+    "                    too",
+    "  --rows            regions of nodes that can be called for ranges of rows (rows= in a tlg 2) go",
+    "                    through them block by block, and what lies between two of their nodes exists for",
+    "                    one block. Which regions, in how many blocks, is chosen together with the plan for",
+    "                    --budget; the bound is one for all these choices. Everything else that is asked",
+    "                    for is of the graph with regions as nodes",
+    "                    With --inference only the rows exist that somebody still reads; within --budget",
+    "                    in as few calls as possible, else in as few bytes",
     "  --slots OP,..     ops whose kernels, called for one row, may write over the first row under their",
     "                    windows, as a depthwise convolution can that goes channel by channel",
     "  --inputs-die      inputs are freed behind their last read, and written again before each pass; in",
@@ -679,7 +684,8 @@ static int check_optimizer_options(const options *o) {
     if (o->inference && (o->optimizer || o->updates || o->pieces))
         return fail(CODE_INPUT, "%s: is of training steps, --inference has none",
                     o->optimizer ? "--optimizer" : o->updates ? "--updates" : "--pieces");
-    if (o->piece_cost && !o->pieces) return fail(CODE_INPUT, "--piece-cost: is of the calls of --pieces, which is missing");
+    if (o->piece_cost && !o->pieces && !o->rows)
+        return fail(CODE_INPUT, "--piece-cost: is of the calls of --pieces or --rows, which are missing");
     if (o->pieces && o->split)
         return fail(CODE_INPUT, "--pieces: makes no whole gradient that the parts of --split could add to");
     if (o->pieces && strcmp(o->pieces, "auto") == 0 && (!o->budget || o->pareto || o->front || compiles(o)))
@@ -696,9 +702,14 @@ static int check_optimizer_options(const options *o) {
 static int check_row_options(const options *o) {
     if (o->slots && !o->rows) return fail(CODE_INPUT, "--slots: is of the regions of --rows, which is missing");
     if (!o->rows) return CODE_OK;
-    if (!o->inference) return fail(CODE_INPUT, "--rows: regions are of forwards alone, --inference is missing");
     if (o->precision || o->front || o->pareto || compiles(o) || o->c_code)
         return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --compile, --recommend, --c-code");
+    if (o->inference && o->piece_cost)
+        return fail(CODE_INPUT, "--piece-cost: with --inference --rows takes as few calls as possible in any case");
+    if (o->inference) return CODE_OK;
+    if (o->slots) return fail(CODE_INPUT, "--slots: is of forwards alone, --inference is missing");
+    if (!o->budget) return fail(CODE_INPUT, "--rows: in training, regions are chosen for a --budget, which is missing");
+    if (o->policy || o->order) return fail(CODE_INPUT, "--rows: is for the best plan: no --policy, --order");
     return CODE_OK;
 }
 
@@ -992,6 +1003,7 @@ typedef struct program {
     tl_pieces_desc pieces;     // of --pieces: what was chosen
     tl_graph whole;            // with --rows: the model without regions
     tl_rows_plan rows;         // of --rows
+    tl_rows_choice rows_choice;  // of --rows in training
     uint64_t host_bytes;       // of --host-budget; 0 = no host tier
     uint64_t link_bytes;       // of --link, a second
     tl_codec codec;            // of --codec
@@ -1355,6 +1367,45 @@ static int form_regions(program *p) {
     return CODE_OK;
 }
 
+static int write_json(program *p, int infeasible);
+static int fail_infeasible(const program *p);
+
+// Whether the graph has regions of rows of a training step.
+static int is_cut(const program *p) { return p->rows.memory && !p->rows.inference; }
+
+// Choose which regions of rows a training step is cut into, and go on with the graph that has these as nodes. Where
+// nothing fits, these are the regions of the least budget.
+static int choose_rows(program *p) {
+    tl_remat_desc desc;
+    tl_cut_desc cut;
+    tl_result result;
+    int code = CODE_OK, fits;
+    memset(&cut, 0, sizeof cut);
+    cut.alignment_bytes = p->alignment;
+    if (p->o.piece_cost) code = parse_count("--piece-cost", p->o.piece_cost, &cut.call_cost);
+    if (code) return code;
+    p->in_arena = !p->o.live;
+    describe_plan(p, p->budget_bytes, p->work_limit, &desc);
+    p->in_arena = 0;
+    p->doing = "choosing regions";
+    result = tl_choose_rows(&p->env, &desc, &cut, &p->rows_choice);
+    clear_progress(p);
+    fits = !result;
+    p->work += p->rows_choice.report.work;
+    if (result && (result != TL_ERROR_INFEASIBLE || !p->rows_choice.report.least_budget_bytes))
+        return fail_result(p, path_of(p));
+    cut.graph = &p->graph;
+    cut.cuts = p->rows_choice.cuts;
+    cut.cut_count = p->rows_choice.cut_count;
+    if (tl_cut_rows(&p->env, &cut, &p->rows)) return fail_result(p, path_of(p));
+    p->whole = p->graph;
+    p->graph = p->rows.graph;       // freed with the plan of rows
+    p->report = p->rows_choice.report;
+    if (fits) return CODE_OK;
+    code = p->o.json ? write_json(p, 1) : CODE_OK;
+    return code ? code : fail_infeasible(p);
+}
+
 // The plans of several budgets share what they find.
 static int share_plans(program *p) {
     if (p->pool || !tl_init_remat_pool(&p->env, &p->pool)) return CODE_OK;
@@ -1582,8 +1633,48 @@ static uint64_t count_rings(const program *p, int32_t id, uint64_t *block_rows) 
     return bytes;
 }
 
+static int32_t count_row_classes(const tl_rows_choice *c) {
+    int32_t number, k, count = 0;
+    for (number = 0; number < c->class_count; number++) {
+        for (k = 0; k < c->cut_count && c->classes[k] != number; k++) {}
+        count += k < c->cut_count;
+    }
+    return count;
+}
+
+static uint64_t count_blocks(const tl_row_member *m) { return (m->rows - 1) / m->block_rows + 1; }
+
+// What each class of regions is cut into.
+static void print_row_classes(const program *p, FILE *out) {
+    const tl_rows_choice *c = &p->rows_choice;
+    int32_t number, k;
+    fprintf(out, "%d region%s of rows, of %d of the %d classes that were found; %d choices planned; %llu calls of kernels\n",
+            (int)c->cut_count, c->cut_count == 1 ? "" : "s", (int)count_row_classes(c), (int)c->class_count,
+            (int)c->tried_count, (ull)p->rows.call_count);
+    for (number = 0; number < c->class_count; number++) {
+        const tl_row_member *m;
+        int32_t id, first = -1, alike = 0;
+        for (k = 0; k < c->cut_count; k++) {
+            if (c->classes[k] == number && first < 0) first = k;
+            alike += c->classes[k] == number;
+        }
+        if (first < 0) continue;
+        id = p->rows.nodes[c->cuts[first].last];
+        m = &p->rows.members[p->rows.first_members[id]];
+        fprintf(out, "  %s to %s: %d nodes, %llu blocks of at most %llu of %llu rows", tl_name_node(&p->whole, c->cuts[first].first),
+                tl_name_node(&p->whole, c->cuts[first].last), (int)(p->rows.first_members[id + 1] - p->rows.first_members[id]),
+                (ull)count_blocks(m), (ull)m->block_rows, (ull)m->rows);
+        if (alike > 1) fprintf(out, ", and %d like it", (int)alike - 1);
+        fprintf(out, "\n");
+    }
+}
+
 static void print_rows(const program *p, FILE *out) {
     int32_t id;
+    if (is_cut(p)) {
+        print_row_classes(p, out);
+        return;
+    }
     fprintf(out, "%d region%s of rows: live bytes %llu instead of %llu, %llu calls of kernels\n", (int)p->rows.region_count,
             p->rows.region_count == 1 ? "" : "s",
             (ull)p->rows.peak_bytes, (ull)p->rows.whole_bytes, (ull)p->rows.call_count);
@@ -1657,6 +1748,10 @@ static int fail_infeasible(const program *p) {
     const tl_remat_report *r = &p->report;
     const char *node = limiting_node(p);
     label proof = { "and none takes less" };
+    if (is_cut(p))      // the proof is one for these regions alone
+        return fail(CODE_INFEASIBLE, "%s: no plan was found within %llu bytes; the least that one was found for is %llu bytes, "
+                    "because of node %s, of all regions of rows that were tried%s", path_of(p), (ull)p->budget_bytes,
+                    (ull)r->least_budget_bytes, node ? node : "-", interrupted ? " (stopped early)" : "");
     if (r->least_budget_bytes != r->bound_budget_bytes)
         snprintf(proof.text, sizeof proof.text, "and all take %llu or more", (ull)r->bound_budget_bytes);
     return fail(CODE_INFEASIBLE,
@@ -1998,9 +2093,39 @@ static void put_pieces_json(const program *p, writer *w) {
     put(w, "]");
 }
 
+// The regions of a training step.
+static void put_row_choice_json(const program *p, writer *w) {
+    const tl_rows_choice *c = &p->rows_choice;
+    int32_t k, at;
+    put(w, ", \"rows\": {\"whole_cost\": %llu, \"class_count\": %d, \"tried_count\": %d", (ull)c->whole_cost,
+        (int)c->class_count, (int)c->tried_count);
+    put(w, ", \"call_count\": %llu, \"regions\": [", (ull)p->rows.call_count);
+    for (k = 0; k < c->cut_count; k++) {
+        int32_t id = p->rows.nodes[c->cuts[k].last], first = p->rows.first_members[id];
+        const tl_row_member *m = &p->rows.members[first];
+        put(w, "%s\n  {\"region\": ", k ? "," : "");
+        put_json_text(w, tl_name_node(&p->rows.graph, id));
+        put(w, ", \"class\": %d, \"rows\": %llu, \"block_rows\": %llu, \"block_count\": %llu, \"late\": %s", (int)c->classes[k],
+            (ull)m->rows, (ull)m->block_rows, (ull)count_blocks(m),
+            p->rows.graph.nodes[id].once == TL_ONCE_LATE ? "true" : "false");
+        put(w, ", \"members\": [");
+        for (at = first; at < p->rows.first_members[id + 1]; at++) {
+            put(w, "%s{\"node\": ", at > first ? ", " : "");
+            put_json_text(w, tl_name_node(&p->whole, p->rows.members[at].node));
+            put(w, ", \"again\": %s}", p->rows.members[at].again ? "true" : "false");
+        }
+        put(w, "]}");
+    }
+    put(w, "\n]}");
+}
+
 static void put_rows_json(const program *p, writer *w) {
     const char *before = "";
     int32_t id, at;
+    if (is_cut(p)) {
+        put_row_choice_json(p, w);
+        return;
+    }
     put(w, ", \"rows\": {\"peak_bytes\": %llu, \"whole_peak_bytes\": %llu, \"call_count\": %llu, \"regions\": [",
         (ull)p->rows.peak_bytes, (ull)p->rows.whole_bytes, (ull)p->rows.call_count);
     for (id = 0; id < p->rows.graph.node_count; id++) {
@@ -4432,7 +4557,9 @@ static int plan_budget(program *p) {
         int code = p->o.json ? write_json(p, 1) : CODE_OK;
         return code ? code : fail_infeasible(p);
     }
-    return result ? fail_result(p, path_of(p)) : CODE_OK;
+    if (result) return fail_result(p, path_of(p));
+    if (is_cut(p)) p->plan.bound_cost = p->rows_choice.report.bound_cost;     // of all choices
+    return CODE_OK;
 }
 
 static int on_order_progress(const tl_order_progress *now, void *user) {
@@ -4652,7 +4779,7 @@ static int plan_model(program *p) {
     for (k = 0; k < p->o.bank_count && !code; k++) code = parse_bank(p, k);
     if (!code) add_bank_budget(p);
     if (!code && p->o.pieces) code = cut_gradients(p);
-    if (!code && p->o.rows) code = form_regions(p);
+    if (!code && p->o.rows) code = p->o.inference ? form_regions(p) : choose_rows(p);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code && p->o.pareto) code = compiles(&p->o) ? run_compile_front(p) : run_curve(p);
     else if (!code) code = run_plan(p);
@@ -4724,6 +4851,7 @@ int main(int count, char **argv) {
     if (p.rows.memory) {        // the graph is that of the plan of rows
         memset(&p.graph, 0, sizeof p.graph);
         tl_free_rows_plan(&p.env, &p.rows);
+        tl_free_rows_choice(&p.env, &p.rows_choice);
         tl_free_graph(&p.env, &p.whole);
     }
     tl_free_graph(&p.env, &p.graph);
