@@ -38,8 +38,9 @@ static tl_result tli_clear_region_gradients(tl_run *run) {
 
 static int tli_has_row_bytes(const tl_graph *graph, const tl_rows_plan *rows, const tl_row_member *m) {
     const tl_node_rows *r = tli_find_rows(graph, m->node);
+    uint64_t bytes = graph->outputs[graph->nodes[m->node].first_output].bytes;
     if (r && r->reduces) return rows->turns && !m->row_bytes && !m->ring_rows;
-    return m->row_bytes * m->rows == graph->outputs[graph->nodes[m->node].first_output].bytes;
+    return m->row_bytes == bytes / m->rows && bytes % m->rows == 0;
 }
 
 // Whether its ring lies in the scratch of the forward, if that makes any calls.
@@ -58,6 +59,7 @@ static int tli_is_member_of(const tl_graph *graph, const tl_rows_plan *rows, int
     int32_t k;
     if (m->node < 0 || m->node >= graph->node_count || rows->nodes[m->node] != id) return 0;
     node = &graph->nodes[m->node];
+    if (m->first_link < 0 || m->first_link > graph->input_count - node->input_count) return 0;
     if (node->output_count != 1 || !m->rows || m->rows > TLI_MOST_ROWS || !m->block_rows ||
         m->block_rows > m->rows || !tli_has_row_bytes(graph, rows, m) ||
         m->shares < -1 || m->shares >= at || m->takes_slots < 0 || m->takes_slots > node->input_count ||
@@ -79,27 +81,46 @@ static int tli_is_member_of(const tl_graph *graph, const tl_rows_plan *rows, int
     return 1;
 }
 
+// Whether each node that is in no region has one of its own, of the same name.
+static int tli_are_nodes_of(const tl_graph *graph, const tl_rows_plan *rows) {
+    const int32_t *first = rows->first_members;
+    int32_t id, made, alone = 0, count = 0;
+    for (made = 0; made < rows->graph.node_count; made++) alone += first[made] == first[made + 1];
+    for (id = 0; id < graph->node_count; id++) {
+        made = rows->nodes[id];
+        if (first[made] != first[made + 1]) continue;
+        count++;
+        if (!tli_same_text(tl_name_node(graph, id), tl_name_node(&rows->graph, made))) return 0;
+    }
+    return count == alone;
+}
+
 // Whether a plan of rows was made of the graph.
 static int tli_is_rows_of(const tl_graph *graph, const tl_rows_plan *rows, uint64_t alignment) {
     const tl_graph *made = &rows->graph;
     int32_t id, at, link = 0;
     if (!rows->memory || made->node_count > graph->node_count || rows->first_members[0] ||
-        rows->first_members[made->node_count] != rows->member_count)
+        rows->first_members[made->node_count] != rows->member_count ||
+        (rows->turns && (rows->first_turns[0] || rows->first_turns[made->node_count] != rows->turn_count)))
         return 0;
     for (id = 0; id < graph->node_count; id++)
         if (rows->nodes[id] < 0 || rows->nodes[id] >= made->node_count) return 0;
     for (id = 0; id < made->node_count; id++) {
-        int32_t first = rows->first_members[id], count = rows->first_members[id + 1] - first;
-        if (count < 0 || first + count > rows->member_count) return 0;
+        int32_t first = rows->first_members[id], count;
+        if (rows->first_members[id + 1] < first || rows->first_members[id + 1] > rows->member_count) return 0;
+        count = rows->first_members[id + 1] - first;
         for (at = 0; at < count; at++) {
             if (rows->members[first + at].first_link != link ||
                 !tli_is_member_of(graph, rows, id, at, alignment))
                 return 0;
-            if (rows->turns && !tli_lies_in_backward(graph, rows, id, at, alignment)) return 0;
+            if (rows->turns && !tli_is_cut_member(graph, rows, id, at, alignment)) return 0;
             link += graph->nodes[rows->members[first + at].node].input_count;
         }
-        if (rows->turns && !tli_are_turns_of(graph, rows, id, alignment)) return 0;
+        if (rows->turns && count && !tli_are_outputs_of(graph, rows, id)) return 0;
     }
+    if (!tli_are_nodes_of(graph, rows)) return 0;
+    for (id = 0; id < made->node_count && rows->turns; id++)
+        if (!tli_are_turns_of(graph, rows, id, alignment)) return 0;
     return 1;
 }
 
