@@ -486,7 +486,9 @@ static const char *const usage[] = {
     "                    through them block by block, and what lies between two of their nodes exists for",
     "                    one block. Which regions, in how many blocks, is chosen together with the plan for",
     "                    --budget; the bound is one for all these choices. Everything else that is asked",
-    "                    for is of the graph with regions as nodes",
+    "                    for is of the graph with regions as nodes. With --split each number of parts of",
+    "                    the batch is tried; costs are those of a step, all else, and the bound, of these",
+    "                    parts. --compile --rows is the same: nothing is fused then, formats stay f32",
     "                    With --inference only the rows exist that somebody still reads; within --budget",
     "                    in as few calls as possible, else in as few bytes",
     "  --slots OP,..     ops whose kernels, called for one row, may write over the first row under their",
@@ -577,7 +579,7 @@ static int check_compile_options(const options *o) {
         { o->bank_count > 0, "--bank", "what is compiled lies in one memory" },
     };
     size_t i;
-    if (!compiles(o) && (o->loss || o->split))
+    if (!compiles(o) && (o->loss || (o->split && !o->rows)))
         return fail(CODE_INPUT, "%s: is for --compile, which is missing", o->loss ? "--loss" : "--split");
     if (!compiles(o)) return CODE_OK;
     if (o->compile && o->recommend)
@@ -699,17 +701,21 @@ static int check_optimizer_options(const options *o) {
     return CODE_OK;
 }
 
-static int check_row_options(const options *o) {
+static int check_row_options(options *o) {
     if (o->slots && !o->rows) return fail(CODE_INPUT, "--slots: is of the regions of --rows, which is missing");
     if (!o->rows) return CODE_OK;
-    if (o->precision || o->front || o->pareto || compiles(o) || o->c_code)
-        return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --compile, --recommend, --c-code");
+    if (o->precision || o->front || o->pareto || o->recommend || o->c_code)
+        return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --recommend, --c-code");
+    if (o->loss) return fail(CODE_INPUT, "--rows: are chosen together with the plan in f32, not with the formats of --loss");
+    if (o->inference && (o->compile || o->split))
+        return fail(CODE_INPUT, "--rows: %s is of training steps, --inference has none", o->compile ? "--compile" : "--split");
     if (o->inference && o->piece_cost)
         return fail(CODE_INPUT, "--piece-cost: with --inference --rows takes as few calls as possible in any case");
     if (o->inference) return CODE_OK;
     if (o->slots) return fail(CODE_INPUT, "--slots: is of forwards alone, --inference is missing");
     if (!o->budget) return fail(CODE_INPUT, "--rows: in training, regions are chosen for a --budget, which is missing");
     if (o->policy || o->order) return fail(CODE_INPUT, "--rows: is for the best plan: no --policy, --order");
+    o->compile = 0;     // the joint choice of regions, parts and plan; nothing is fused
     return CODE_OK;
 }
 
@@ -1004,6 +1010,7 @@ typedef struct program {
     tl_graph whole;            // with --rows: the model without regions
     tl_rows_plan rows;         // of --rows
     tl_rows_choice rows_choice;  // of --rows in training
+    int32_t  parts;            // of the batch, with --rows --split; 0 = it is whole
     uint64_t host_bytes;       // of --host-budget; 0 = no host tier
     uint64_t link_bytes;       // of --link, a second
     tl_codec codec;            // of --codec
@@ -1369,31 +1376,91 @@ static int form_regions(program *p) {
 
 static int write_json(program *p, int infeasible);
 static int fail_infeasible(const program *p);
+static int check_split(const program *p);
 
 // Whether the graph has regions of rows of a training step.
 static int is_cut(const program *p) { return p->rows.memory && !p->rows.inference; }
 
-// Choose which regions of rows a training step is cut into, and go on with the graph that has these as nodes. Where
-// nothing fits, these are the regions of the least budget.
-static int choose_rows(program *p) {
+// The cost of a step whose parts cost so much each; the last part alone updates.
+static uint64_t step_cost(const program *p, const tl_graph *part, int32_t parts, uint64_t cost) {
+    uint64_t updates = 0;
+    int32_t id;
+    (void)p;
+    for (id = 0; id < part->node_count && parts > 1; id++)
+        if (part->nodes[id].state) updates += part->nodes[id].bwd_cost;
+    return parts > 1 ? (uint64_t)parts * cost - (uint64_t)(parts - 1) * updates : cost;
+}
+
+// Choose regions for the graph at hand. Where nothing fits: those of the least budget, and *fits is 0.
+static int choose_for_part(program *p, const tl_cut_desc *cut, tl_rows_choice *choice, int *fits) {
     tl_remat_desc desc;
-    tl_cut_desc cut;
     tl_result result;
-    int code = CODE_OK, fits;
-    memset(&cut, 0, sizeof cut);
-    cut.alignment_bytes = p->alignment;
-    if (p->o.piece_cost) code = parse_count("--piece-cost", p->o.piece_cost, &cut.call_cost);
-    if (code) return code;
     p->in_arena = !p->o.live;
     describe_plan(p, p->budget_bytes, p->work_limit, &desc);
     p->in_arena = 0;
     p->doing = "choosing regions";
-    result = tl_choose_rows(&p->env, &desc, &cut, &p->rows_choice);
+    result = tl_choose_rows(&p->env, &desc, cut, choice);
     clear_progress(p);
-    fits = !result;
-    p->work += p->rows_choice.report.work;
-    if (result && (result != TL_ERROR_INFEASIBLE || !p->rows_choice.report.least_budget_bytes))
-        return fail_result(p, path_of(p));
+    *fits = !result;
+    p->work += choice->report.work;
+    if (result && (result != TL_ERROR_INFEASIBLE || !choice->report.least_budget_bytes)) return fail_result(p, path_of(p));
+    return CODE_OK;
+}
+
+// Whether a choice is better than the best so far: it fits, where none did; a step costs less, or takes fewer bytes.
+static int is_better_choice(const tl_rows_choice *choice, uint64_t cost, int fits, const tl_rows_choice *best, uint64_t best_cost,
+                            int best_fits) {
+    if (!best->memory || fits != best_fits) return !best->memory || fits;
+    return fits ? cost < best_cost : choice->report.least_budget_bytes < best->report.least_budget_bytes;
+}
+
+// Choose regions for every number of parts that the batch has, and keep the best in the program, with its graph.
+static int choose_parts(program *p, const tl_cut_desc *cut, int *fits) {
+    tl_graph whole = p->graph, part, best;
+    uint64_t batch = p->o.split ? whole.batch : 1, parts, best_cost = 0;
+    int code = CODE_OK;
+    memset(&best, 0, sizeof best);
+    *fits = 0;
+    for (parts = 1; parts <= batch && parts <= INT32_MAX && !code && !interrupted; parts++) {
+        tl_rows_choice choice;
+        uint64_t cost;
+        int fits_now;
+        if (batch % parts) continue;
+        if (tl_split_graph(&p->env, &whole, (int32_t)parts, &part)) {
+            if (p->env.error.code == TL_ERROR_NO_MEMORY) code = fail_result(p, path_of(p));
+            continue;       // some tensor does not divide
+        }
+        p->graph = part;
+        code = choose_for_part(p, cut, &choice, &fits_now);
+        cost = code ? 0 : step_cost(p, &part, (int32_t)parts, choice.report.cost);
+        if (!code && is_better_choice(&choice, cost, fits_now, &p->rows_choice, best_cost, *fits)) {
+            tl_rows_choice worse = p->rows_choice;
+            p->rows_choice = choice;
+            choice = worse;
+            part = best;
+            best = p->graph;
+            best_cost = cost;
+            *fits = fits_now;
+            p->parts = (int32_t)parts;
+        }
+        tl_free_rows_choice(&p->env, &choice);
+        tl_free_graph(&p->env, &part);
+    }
+    p->graph = best;
+    tl_free_graph(&p->env, &whole);
+    return code;
+}
+
+// Choose which regions of rows a training step is cut into, and go on with the graph that has these as nodes. Where
+// nothing fits, these are the regions of the least budget.
+static int choose_rows(program *p) {
+    tl_cut_desc cut;
+    int code = p->o.split ? check_split(p) : CODE_OK, fits;
+    memset(&cut, 0, sizeof cut);
+    cut.alignment_bytes = p->alignment;
+    if (!code && p->o.piece_cost) code = parse_count("--piece-cost", p->o.piece_cost, &cut.call_cost);
+    if (!code) code = choose_parts(p, &cut, &fits);
+    if (code) return code;
     cut.graph = &p->graph;
     cut.cuts = p->rows_choice.cuts;
     cut.cut_count = p->rows_choice.cut_count;
@@ -1553,6 +1620,11 @@ static void print_head(const program *p, FILE *out) {
             p->o.inference ? "inference" : "training");
 }
 
+// A cost of the plan as one of a step.
+static uint64_t whole_step(const program *p, uint64_t cost) {
+    return is_cut(p) ? step_cost(p, &p->graph, p->parts, cost) : cost;
+}
+
 static void print_row(const program *p, FILE *out, const char *name, uint64_t bytes, uint64_t cost) {
     fprintf(out, "%-12s %20llu %12s %8.2f %%", name, (ull)bytes, bytes_label(bytes).text,
             100 * ratio_of(bytes, model_peak(p)));
@@ -1700,7 +1772,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
     if (p->o.order) print_row(p, out, "its arena", p->order.listing_arena_bytes, 0);
     if (p->budget_bytes || p->o.policy || p->o.order || p->has_compiled)
-        print_row(p, out, p->o.policy ? p->o.policy : p->o.order ? "order" : "plan", plan->peak_bytes, plan->cost);
+        print_row(p, out, p->o.policy ? p->o.policy : p->o.order ? "order" : "plan", plan->peak_bytes,
+                  whole_step(p, plan->cost));
     print_row(p, out, "arena", plan->arena_bytes, 0);
     for (bank = 0; bank < p->o.bank_count; bank++) {
         char name[16];
@@ -1709,9 +1782,10 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     }
     if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
-            ratio_of(plan->bound_cost, p->keep_all.base_cost));
-    fprintf(out, "cost %llu of %llu%s, gap to the bound: %s\n", (ull)plan->cost, (ull)p->keep_all.base_cost,
-            p->o.cost_unit ? time_label(p, (double)plan->cost).text : "", gap_label(plan->cost, plan->bound_cost).text);
+            ratio_of(whole_step(p, plan->bound_cost), p->keep_all.base_cost));
+    fprintf(out, "cost %llu of %llu%s, gap to the bound: %s\n", (ull)whole_step(p, plan->cost), (ull)p->keep_all.base_cost,
+            p->o.cost_unit ? time_label(p, (double)whole_step(p, plan->cost)).text : "",
+            gap_label(whole_step(p, plan->cost), whole_step(p, plan->bound_cost)).text);
     if (p->o.order) fprintf(out, "order of the forwards: %s\n", order_label(p).text);
     if (plan->block_count)
         fprintf(out, "%d allocations, placed at offsets in %d blocks: %s\n", (int)plan->offset_count,
@@ -2097,7 +2171,7 @@ static void put_pieces_json(const program *p, writer *w) {
 static void put_row_choice_json(const program *p, writer *w) {
     const tl_rows_choice *c = &p->rows_choice;
     int32_t k, at;
-    put(w, ", \"rows\": {\"whole_cost\": %llu, \"class_count\": %d, \"tried_count\": %d", (ull)c->whole_cost,
+    put(w, ", \"rows\": {\"part_count\": %d, \"whole_cost\": %llu, \"class_count\": %d, \"tried_count\": %d", (int)p->parts, (ull)c->whole_cost,
         (int)c->class_count, (int)c->tried_count);
     put(w, ", \"call_count\": %llu, \"regions\": [", (ull)p->rows.call_count);
     for (k = 0; k < c->cut_count; k++) {
@@ -2168,7 +2242,7 @@ static int write_json(program *p, int infeasible) {
         put_floor_json(p, &w);
     } else {
         put(&w, ", ");
-        put_cost_json(&w, p->plan.cost, p->keep_all.base_cost, p->plan.bound_cost);
+        put_cost_json(&w, whole_step(p, p->plan.cost), p->keep_all.base_cost, whole_step(p, p->plan.bound_cost));
     }
     if (p->o.pieces) put_pieces_json(p, &w);
     if (p->o.rows) put_rows_json(p, &w);
@@ -3713,9 +3787,12 @@ static int run_front(program *p) {
 // The first node that scales with the batch and whose outputs do not divide into so many parts of whole elements of
 // 4 bytes; -1 = all do.
 static int32_t find_whole_node(const tl_graph *graph, uint64_t parts) {
-    int32_t i;
+    const tl_attributes *a = graph->attributes;
+    int32_t i, at = 0;
     for (i = 0; i < graph->tensor_count; i++) {
         uint64_t bytes = graph->outputs[i].bytes, element = bytes % 4 ? 1 : 4;
+        while (a && at < a->row_count && a->rows[at].node < graph->outputs[i].node) at++;
+        if (a && at < a->row_count && a->rows[at].node == graph->outputs[i].node && a->rows[at].reduces) continue;
         if (!graph->nodes[graph->outputs[i].node].fixed && bytes / element % parts) return graph->outputs[i].node;
     }
     return -1;
@@ -4558,6 +4635,7 @@ static int plan_budget(program *p) {
         return code ? code : fail_infeasible(p);
     }
     if (result) return fail_result(p, path_of(p));
+    if (is_cut(p)) p->plan.repeat_count = p->parts;
     if (is_cut(p)) p->plan.bound_cost = p->rows_choice.report.bound_cost;     // of all choices
     return CODE_OK;
 }

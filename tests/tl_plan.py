@@ -434,6 +434,17 @@ def steps_are_cut_into_blocks_of_rows():
     assert code == 2 and err.count('\n') == 1 and 'of all regions of rows that were tried' in err, err
     planned(model, '--rows', '--live', '--budget', str(json.loads(out)['minimal_budget_bytes']))
     refused(1, ['--rows', '--budget'], model, '--rows')
+    batch = write('batch.tlg', TRAINED_ROWS.replace('tlg 2\n', 'tlg 2\nbatch 10\n').replace('keep\nend', 'keep fixed\nend'))
+    for more in ['--live'], ['--compile']:
+        parts = json.loads(planned(batch, '--rows', '--split', '--budget', '1300', '--json', '-', *more))
+        one = json.loads(run(batch, '--rows', '--live', '--budget', '1300', '--json', '-')[1])
+        assert parts['rows']['part_count'] > 1 and parts['peak_bytes'] <= 1300 and 'total_cost' not in one, (parts, one)
+        assert parts['total_cost'] >= parts['base_cost'] == whole['base_cost'] and parts['total_cost'] % parts['rows']['part_count'] == 0
+    assert json.loads(planned(batch, '--rows', '--split', '--live', '--budget', '100%', '--json', '-'))['rows']['part_count'] == 1
+    refused(1, ['--split', 'batch'], model, '--rows', '--split', '--budget', '50%')
+    refused(1, ['--rows', 'formats'], batch, '--compile', '--rows', '--loss', '0.1', '--budget', '50%')
+    refused(1, ['--rows', '--recommend'], batch, '--recommend', '--rows', '--budget', '50%')
+    refused(1, ['--rows', '--split'], batch, '--inference', '--rows', '--split')
     for more in ['--slots', 'op'], ['--order'], ['--policy', 'revolve'], ['--precision', 'loss=1,training'], ['--c-code', 'n', '-o', folder]:
         refused(1, [more[0]], model, '--rows', '--budget', '50%', *more)
     refused(1, ['--piece-cost'], model, '--inference', '--rows', '--piece-cost', '3')
