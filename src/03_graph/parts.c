@@ -34,16 +34,29 @@ static void tli_divide_node(tl_node *node, uint64_t parts) {
     for (k = 0; k < 4; k++) *work[k] = tli_divide_up(tli_divide_up(*work[k], parts), 4) * 4;
 }
 
-// Copy a graph, with the bytes and costs of a part, but the rows of the whole. TL_NOT_READY: the bytes of node
-// *whole do not divide.
-static tl_result tli_copy_part(tl_env *env, const tl_graph *graph, uint64_t parts, tl_graph *part,
-                               int32_t *whole) {
-    tl_node *nodes;
-    tl_node_output *outputs;
+// A copy of a graph with nodes, outputs and attributes of its own; all else is that graph's. 0 = no memory, and
+// *to is empty.
+static int tli_share_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
+    *to = *from;
+    to->nodes = (const tl_node *)tli_copy_array(env, from->nodes, from->node_count, sizeof *from->nodes);
+    to->outputs = (const tl_node_output *)tli_copy_array(env, from->outputs, from->tensor_count,
+                                                         sizeof *from->outputs);
+    to->attributes = from->attributes ? tli_copy_attributes(env, from->attributes) : NULL;
+    to->node_capacity = from->node_count + 1;
+    to->tensor_capacity = from->tensor_count + 1;
+    to->input_capacity = to->view_capacity = 0;
+    to->text_capacity = 0;
+    if (to->nodes && to->outputs && !to->attributes == !from->attributes) return 1;
+    tl_free_graph(env, to);
+    return 0;
+}
+
+// Give a copy of a graph the bytes and costs of a part, but the rows of the whole. TL_NOT_READY: the bytes of
+// node *whole do not divide.
+static tl_result tli_divide_graph(const tl_graph *graph, uint64_t parts, tl_graph *part, int32_t *whole) {
+    tl_node *nodes = (tl_node *)part->nodes;
+    tl_node_output *outputs = (tl_node_output *)part->outputs;
     int32_t i;
-    if (!tli_copy_graph(env, graph, part)) return TL_ERROR_NO_MEMORY;
-    nodes = (tl_node *)part->nodes;
-    outputs = (tl_node_output *)part->outputs;
     part->batch /= parts;
     for (i = 0; i < part->node_count; i++) tli_divide_node(&nodes[i], parts);
     for (i = 0; i < part->tensor_count; i++) {
@@ -84,11 +97,12 @@ TLI_IMPL tl_result tl_split_graph(tl_env *env, const tl_graph *graph, int32_t pa
         return tli_fail(env, TL_ERROR_INVALID_ARG, function, TLI_RULE(PARTS_MUST_DIVIDE_THE_BATCH));
     if (parts > 1 && !tli_holds_gradients(graph))
         return tli_fail(env, TL_ERROR_UNSUPPORTED, function, TLI_RULE(PARTS_ADD_TO_GRADIENTS_THAT_ARE_HELD));
-    result = tli_copy_part(env, graph, (uint64_t)parts, part, &whole);
-    if (result == TL_NOT_READY)
+    if (!tli_copy_graph(env, graph, part))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    if (tli_divide_graph(graph, (uint64_t)parts, part, &whole))
         result = tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", whole, tl_name_node(graph, whole),
                                TLI_RULE(PART_IS_NOT_OF_WHOLE_ELEMENTS));
-    else if (result || !tli_divide_rows(env, graph, (uint64_t)parts, part))
+    else if (!tli_divide_rows(env, graph, (uint64_t)parts, part))
         result = tli_fail(env, TL_ERROR_NO_MEMORY, function, TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
     if (!result) result = tl_check_graph(env, part);
     if (result) tl_free_graph(env, part);

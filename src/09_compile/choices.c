@@ -268,9 +268,9 @@ static tl_result tli_open_source(tli_compile *c, int32_t parts) {
     c->owns_source = 0;
     if (parts > 1 && !c->inference && !tli_holds_gradients(graph)) return TL_NOT_READY;
     if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
-    result = tli_copy_part(c->env, graph, (uint64_t)parts, &c->source, &whole);
-    if (result == TL_ERROR_NO_MEMORY) return tli_fail_compile(c);
+    if (!tli_share_graph(c->env, graph, &c->source)) return tli_fail_compile(c);
     c->owns_source = 1;
+    result = tli_divide_graph(graph, (uint64_t)parts, &c->source, &whole);
     if (result) return result;
     tli_scale_source(c);
     if (!tli_divide_rows(c->env, graph, (uint64_t)parts, &c->source)) return tli_fail_compile(c);
