@@ -46,7 +46,8 @@ static int tli_has_row_bytes(const tl_graph *graph, const tl_rows_plan *rows, co
 // Whether its ring lies in the scratch of the forward, if that makes any calls.
 static int tli_fits_ring(const tl_node *region, const tl_row_member *m, uint64_t alignment) {
     uint64_t bytes;
-    if (!m->ring_rows || tli_is_late(region)) return 1;
+    if (!m->ring_rows) return !(m->ring_offset % alignment);
+    if (tli_is_late(region)) return 1;
     return tli_mul_u64(m->ring_rows, m->row_bytes, &bytes) &&
            tli_fits_in(m->ring_offset, bytes, region->fwork_bytes, alignment);
 }
