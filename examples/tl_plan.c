@@ -481,10 +481,17 @@ static const char *const usage[] = {
     "  --pieces SIZE     gradients of states with rows (wrows=) are made and used in pieces of at most so",
     "                    many bytes; auto: as large as --budget allows, or as the cheapest plan wants;",
     "                    what stays whole is listed, and why",
-    "  --piece-cost N    what each further call of a kernel costs, in the units of the model (0)",
-    "  --rows            with --inference: nodes that can be called for ranges of rows (rows= in a tlg 2)",
-    "                    form regions, in which only the rows exist that somebody still reads; within",
-    "                    --budget in as few calls as possible, else in as few bytes",
+    "  --piece-cost N    what each further call of a kernel costs, in the units of the model (0); of --rows,",
+    "                    too",
+    "  --rows            regions of nodes that can be called for ranges of rows (rows= in a tlg 2) go",
+    "                    through them block by block, and what lies between two of their nodes exists for",
+    "                    one block. Which regions, in how many blocks, is chosen together with the plan for",
+    "                    --budget; the bound is one for all these choices. Everything else that is asked",
+    "                    for is of the graph with regions as nodes. With --split each number of parts of",
+    "                    the batch is tried; costs are those of a step, all else, and the bound, of these",
+    "                    parts. --compile --rows is the same: nothing is fused then, formats stay f32",
+    "                    With --inference only the rows exist that somebody still reads; within --budget",
+    "                    in as few calls as possible, else in as few bytes",
     "  --slots OP,..     ops whose kernels, called for one row, may write over the first row under their",
     "                    windows, as a depthwise convolution can that goes channel by channel",
     "  --inputs-die      inputs are freed behind their last read, and written again before each pass; in",
@@ -573,7 +580,7 @@ static int check_compile_options(const options *o) {
         { o->bank_count > 0, "--bank", "what is compiled lies in one memory" },
     };
     size_t i;
-    if (!compiles(o) && (o->loss || o->split))
+    if (!compiles(o) && (o->loss || (o->split && !o->rows)))
         return fail(CODE_INPUT, "%s: is for --compile, which is missing", o->loss ? "--loss" : "--split");
     if (!compiles(o)) return CODE_OK;
     if (o->compile && o->recommend)
@@ -680,7 +687,8 @@ static int check_optimizer_options(const options *o) {
     if (o->inference && (o->optimizer || o->updates || o->pieces))
         return fail(CODE_INPUT, "%s: is of training steps, --inference has none",
                     o->optimizer ? "--optimizer" : o->updates ? "--updates" : "--pieces");
-    if (o->piece_cost && !o->pieces) return fail(CODE_INPUT, "--piece-cost: is of the calls of --pieces, which is missing");
+    if (o->piece_cost && !o->pieces && !o->rows)
+        return fail(CODE_INPUT, "--piece-cost: is of the calls of --pieces or --rows, which are missing");
     if (o->pieces && o->split)
         return fail(CODE_INPUT, "--pieces: makes no whole gradient that the parts of --split could add to");
     if (o->pieces && strcmp(o->pieces, "auto") == 0 && (!o->budget || o->pareto || o->front || compiles(o)))
@@ -694,12 +702,23 @@ static int check_optimizer_options(const options *o) {
     return CODE_OK;
 }
 
-static int check_row_options(const options *o) {
+static int check_row_options(options *o) {
     if (o->slots && !o->rows) return fail(CODE_INPUT, "--slots: is of the regions of --rows, which is missing");
     if (!o->rows) return CODE_OK;
-    if (!o->inference) return fail(CODE_INPUT, "--rows: regions are of forwards alone, --inference is missing");
-    if (o->precision || o->front || o->pareto || compiles(o))
-        return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --compile, --recommend");
+    if (o->precision || o->front || o->pareto || o->recommend)
+        return fail(CODE_INPUT, "--rows: is for one plan: no --precision, --front, --pareto, --recommend");
+    if (o->c_code && !o->inference)
+        return fail(CODE_INPUT, "--c-code: with --rows writes forwards alone, --inference is missing");
+    if (o->loss) return fail(CODE_INPUT, "--rows: are chosen together with the plan in f32, not with the formats of --loss");
+    if (o->inference && (o->compile || o->split))
+        return fail(CODE_INPUT, "--rows: %s is of training steps, --inference has none", o->compile ? "--compile" : "--split");
+    if (o->inference && o->piece_cost)
+        return fail(CODE_INPUT, "--piece-cost: with --inference --rows takes as few calls as possible in any case");
+    if (o->inference) return CODE_OK;
+    if (o->slots) return fail(CODE_INPUT, "--slots: is of forwards alone, --inference is missing");
+    if (!o->budget) return fail(CODE_INPUT, "--rows: in training, regions are chosen for a --budget, which is missing");
+    if (o->policy || o->order) return fail(CODE_INPUT, "--rows: is for the best plan: no --policy, --order");
+    o->compile = 0;     // the joint choice of regions, parts and plan; nothing is fused
     return CODE_OK;
 }
 
@@ -993,6 +1012,8 @@ typedef struct program {
     tl_pieces_desc pieces;     // of --pieces: what was chosen
     tl_graph whole;            // with --rows: the model without regions
     tl_rows_plan rows;         // of --rows
+    tl_rows_choice rows_choice;  // of --rows in training
+    int32_t  parts;            // of the batch, with --rows --split; 0 = it is whole
     uint64_t host_bytes;       // of --host-budget; 0 = no host tier
     uint64_t link_bytes;       // of --link, a second
     tl_codec codec;            // of --codec
@@ -1357,6 +1378,105 @@ static int form_regions(program *p) {
     return CODE_OK;
 }
 
+static int write_json(program *p, int infeasible);
+static int fail_infeasible(const program *p);
+static int check_split(const program *p);
+
+// Whether the graph has regions of rows of a training step.
+static int is_cut(const program *p) { return p->rows.memory && !p->rows.inference; }
+
+// The cost of a step whose parts cost so much each; the last part alone updates.
+static uint64_t step_cost(const program *p, const tl_graph *part, int32_t parts, uint64_t cost) {
+    uint64_t updates = 0;
+    int32_t id;
+    (void)p;
+    for (id = 0; id < part->node_count && parts > 1; id++)
+        if (part->nodes[id].state) updates += part->nodes[id].bwd_cost;
+    return parts > 1 ? (uint64_t)parts * cost - (uint64_t)(parts - 1) * updates : cost;
+}
+
+// Choose regions for the graph at hand. Where nothing fits: those of the least budget, and *fits is 0.
+static int choose_for_part(program *p, const tl_cut_desc *cut, tl_rows_choice *choice, int *fits) {
+    tl_remat_desc desc;
+    tl_result result;
+    p->in_arena = !p->o.live;
+    describe_plan(p, p->budget_bytes, p->work_limit, &desc);
+    p->in_arena = 0;
+    p->doing = "choosing regions";
+    result = tl_choose_rows(&p->env, &desc, cut, choice);
+    clear_progress(p);
+    *fits = !result;
+    p->work += choice->report.work;
+    if (result && (result != TL_ERROR_INFEASIBLE || !choice->report.least_budget_bytes)) return fail_result(p, path_of(p));
+    return CODE_OK;
+}
+
+// Whether a choice is better than the best so far: it fits, where none did; a step costs less, or takes fewer bytes.
+static int is_better_choice(const tl_rows_choice *choice, uint64_t cost, int fits, const tl_rows_choice *best, uint64_t best_cost,
+                            int best_fits) {
+    if (!best->memory || fits != best_fits) return !best->memory || fits;
+    return fits ? cost < best_cost : choice->report.least_budget_bytes < best->report.least_budget_bytes;
+}
+
+// Choose regions for every number of parts that the batch has, and keep the best in the program, with its graph.
+static int choose_parts(program *p, const tl_cut_desc *cut, int *fits) {
+    tl_graph whole = p->graph, part, best;
+    uint64_t batch = p->o.split ? whole.batch : 1, parts, best_cost = 0;
+    int code = CODE_OK;
+    memset(&best, 0, sizeof best);
+    *fits = 0;
+    for (parts = 1; parts <= batch && parts <= INT32_MAX && !code && !interrupted; parts++) {
+        tl_rows_choice choice;
+        uint64_t cost;
+        int fits_now;
+        if (batch % parts) continue;
+        if (tl_split_graph(&p->env, &whole, (int32_t)parts, &part)) {
+            if (p->env.error.code == TL_ERROR_NO_MEMORY) code = fail_result(p, path_of(p));
+            continue;       // some tensor does not divide
+        }
+        p->graph = part;
+        code = choose_for_part(p, cut, &choice, &fits_now);
+        cost = code ? 0 : step_cost(p, &part, (int32_t)parts, choice.report.cost);
+        if (!code && is_better_choice(&choice, cost, fits_now, &p->rows_choice, best_cost, *fits)) {
+            tl_rows_choice worse = p->rows_choice;
+            p->rows_choice = choice;
+            choice = worse;
+            part = best;
+            best = p->graph;
+            best_cost = cost;
+            *fits = fits_now;
+            p->parts = (int32_t)parts;
+        }
+        tl_free_rows_choice(&p->env, &choice);
+        tl_free_graph(&p->env, &part);
+    }
+    p->graph = best;
+    tl_free_graph(&p->env, &whole);
+    return code;
+}
+
+// Choose which regions of rows a training step is cut into, and go on with the graph that has these as nodes. Where
+// nothing fits, these are the regions of the least budget.
+static int choose_rows(program *p) {
+    tl_cut_desc cut;
+    int code = p->o.split ? check_split(p) : CODE_OK, fits;
+    memset(&cut, 0, sizeof cut);
+    cut.alignment_bytes = p->alignment;
+    if (!code && p->o.piece_cost) code = parse_count("--piece-cost", p->o.piece_cost, &cut.call_cost);
+    if (!code) code = choose_parts(p, &cut, &fits);
+    if (code) return code;
+    cut.graph = &p->graph;
+    cut.cuts = p->rows_choice.cuts;
+    cut.cut_count = p->rows_choice.cut_count;
+    if (tl_cut_rows(&p->env, &cut, &p->rows)) return fail_result(p, path_of(p));
+    p->whole = p->graph;
+    p->graph = p->rows.graph;       // freed with the plan of rows
+    p->report = p->rows_choice.report;
+    if (fits) return CODE_OK;
+    code = p->o.json ? write_json(p, 1) : CODE_OK;
+    return code ? code : fail_infeasible(p);
+}
+
 // The plans of several budgets share what they find.
 static int share_plans(program *p) {
     if (p->pool || !tl_init_remat_pool(&p->env, &p->pool)) return CODE_OK;
@@ -1504,6 +1624,11 @@ static void print_head(const program *p, FILE *out) {
             p->o.inference ? "inference" : "training");
 }
 
+// A cost of the plan as one of a step.
+static uint64_t whole_step(const program *p, uint64_t cost) {
+    return is_cut(p) ? step_cost(p, &p->graph, p->parts, cost) : cost;
+}
+
 static void print_row(const program *p, FILE *out, const char *name, uint64_t bytes, uint64_t cost) {
     fprintf(out, "%-12s %20llu %12s %8.2f %%", name, (ull)bytes, bytes_label(bytes).text,
             100 * ratio_of(bytes, model_peak(p)));
@@ -1584,8 +1709,48 @@ static uint64_t count_rings(const program *p, int32_t id, uint64_t *block_rows) 
     return bytes;
 }
 
+static int32_t count_row_classes(const tl_rows_choice *c) {
+    int32_t number, k, count = 0;
+    for (number = 0; number < c->class_count; number++) {
+        for (k = 0; k < c->cut_count && c->classes[k] != number; k++) {}
+        count += k < c->cut_count;
+    }
+    return count;
+}
+
+static uint64_t count_blocks(const tl_row_member *m) { return (m->rows - 1) / m->block_rows + 1; }
+
+// What each class of regions is cut into.
+static void print_row_classes(const program *p, FILE *out) {
+    const tl_rows_choice *c = &p->rows_choice;
+    int32_t number, k;
+    fprintf(out, "%d region%s of rows, of %d of the %d classes that were found; %d choices planned; %llu calls of kernels\n",
+            (int)c->cut_count, c->cut_count == 1 ? "" : "s", (int)count_row_classes(c), (int)c->class_count,
+            (int)c->tried_count, (ull)p->rows.call_count);
+    for (number = 0; number < c->class_count; number++) {
+        const tl_row_member *m;
+        int32_t id, first = -1, alike = 0;
+        for (k = 0; k < c->cut_count; k++) {
+            if (c->classes[k] == number && first < 0) first = k;
+            alike += c->classes[k] == number;
+        }
+        if (first < 0) continue;
+        id = p->rows.nodes[c->cuts[first].last];
+        m = &p->rows.members[p->rows.first_members[id]];
+        fprintf(out, "  %s to %s: %d nodes, %llu blocks of at most %llu of %llu rows", tl_name_node(&p->whole, c->cuts[first].first),
+                tl_name_node(&p->whole, c->cuts[first].last), (int)(p->rows.first_members[id + 1] - p->rows.first_members[id]),
+                (ull)count_blocks(m), (ull)m->block_rows, (ull)m->rows);
+        if (alike > 1) fprintf(out, ", and %d like it", (int)alike - 1);
+        fprintf(out, "\n");
+    }
+}
+
 static void print_rows(const program *p, FILE *out) {
     int32_t id;
+    if (is_cut(p)) {
+        print_row_classes(p, out);
+        return;
+    }
     fprintf(out, "%d region%s of rows: live bytes %llu instead of %llu, %llu calls of kernels\n", (int)p->rows.region_count,
             p->rows.region_count == 1 ? "" : "s",
             (ull)p->rows.peak_bytes, (ull)p->rows.whole_bytes, (ull)p->rows.call_count);
@@ -1611,7 +1776,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
     if (p->o.order) print_row(p, out, "its arena", p->order.listing_arena_bytes, 0);
     if (p->budget_bytes || p->o.policy || p->o.order || p->has_compiled)
-        print_row(p, out, p->o.policy ? p->o.policy : p->o.order ? "order" : "plan", plan->peak_bytes, plan->cost);
+        print_row(p, out, p->o.policy ? p->o.policy : p->o.order ? "order" : "plan", plan->peak_bytes,
+                  whole_step(p, plan->cost));
     print_row(p, out, "arena", plan->arena_bytes, 0);
     for (bank = 0; bank < p->o.bank_count; bank++) {
         char name[16];
@@ -1620,9 +1786,10 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     }
     if (p->host_bytes) print_row(p, out, "host copies", plan->host_peak_bytes, 0);
     fprintf(out, "%-57s %12.6f\n\n", "lower bound, which no schedule undercuts",
-            ratio_of(plan->bound_cost, p->keep_all.base_cost));
-    fprintf(out, "cost %llu of %llu%s, gap to the bound: %s\n", (ull)plan->cost, (ull)p->keep_all.base_cost,
-            p->o.cost_unit ? time_label(p, (double)plan->cost).text : "", gap_label(plan->cost, plan->bound_cost).text);
+            ratio_of(whole_step(p, plan->bound_cost), p->keep_all.base_cost));
+    fprintf(out, "cost %llu of %llu%s, gap to the bound: %s\n", (ull)whole_step(p, plan->cost), (ull)p->keep_all.base_cost,
+            p->o.cost_unit ? time_label(p, (double)whole_step(p, plan->cost)).text : "",
+            gap_label(whole_step(p, plan->cost), whole_step(p, plan->bound_cost)).text);
     if (p->o.order) fprintf(out, "order of the forwards: %s\n", order_label(p).text);
     if (plan->block_count)
         fprintf(out, "%d allocations, placed at offsets in %d blocks: %s\n", (int)plan->offset_count,
@@ -1659,6 +1826,10 @@ static int fail_infeasible(const program *p) {
     const tl_remat_report *r = &p->report;
     const char *node = limiting_node(p);
     label proof = { "and none takes less" };
+    if (is_cut(p))      // the proof is one for these regions alone
+        return fail(CODE_INFEASIBLE, "%s: no plan was found within %llu bytes; the least that one was found for is %llu bytes, "
+                    "because of node %s, of all regions of rows that were tried%s", path_of(p), (ull)p->budget_bytes,
+                    (ull)r->least_budget_bytes, node ? node : "-", interrupted ? " (stopped early)" : "");
     if (r->least_budget_bytes != r->bound_budget_bytes)
         snprintf(proof.text, sizeof proof.text, "and all take %llu or more", (ull)r->bound_budget_bytes);
     return fail(CODE_INFEASIBLE,
@@ -2001,9 +2172,39 @@ static void put_pieces_json(const program *p, writer *w) {
     put(w, "]");
 }
 
+// The regions of a training step.
+static void put_row_choice_json(const program *p, writer *w) {
+    const tl_rows_choice *c = &p->rows_choice;
+    int32_t k, at;
+    put(w, ", \"rows\": {\"part_count\": %d, \"whole_cost\": %llu, \"class_count\": %d, \"tried_count\": %d", (int)p->parts, (ull)c->whole_cost,
+        (int)c->class_count, (int)c->tried_count);
+    put(w, ", \"call_count\": %llu, \"regions\": [", (ull)p->rows.call_count);
+    for (k = 0; k < c->cut_count; k++) {
+        int32_t id = p->rows.nodes[c->cuts[k].last], first = p->rows.first_members[id];
+        const tl_row_member *m = &p->rows.members[first];
+        put(w, "%s\n  {\"region\": ", k ? "," : "");
+        put_json_text(w, tl_name_node(&p->rows.graph, id));
+        put(w, ", \"class\": %d, \"rows\": %llu, \"block_rows\": %llu, \"block_count\": %llu, \"late\": %s", (int)c->classes[k],
+            (ull)m->rows, (ull)m->block_rows, (ull)count_blocks(m),
+            p->rows.graph.nodes[id].once == TL_ONCE_LATE ? "true" : "false");
+        put(w, ", \"members\": [");
+        for (at = first; at < p->rows.first_members[id + 1]; at++) {
+            put(w, "%s{\"node\": ", at > first ? ", " : "");
+            put_json_text(w, tl_name_node(&p->whole, p->rows.members[at].node));
+            put(w, ", \"again\": %s}", p->rows.members[at].again ? "true" : "false");
+        }
+        put(w, "]}");
+    }
+    put(w, "\n]}");
+}
+
 static void put_rows_json(const program *p, writer *w) {
     const char *before = "";
     int32_t id, at;
+    if (is_cut(p)) {
+        put_row_choice_json(p, w);
+        return;
+    }
     put(w, ", \"rows\": {\"peak_bytes\": %llu, \"whole_peak_bytes\": %llu, \"call_count\": %llu, \"regions\": [",
         (ull)p->rows.peak_bytes, (ull)p->rows.whole_bytes, (ull)p->rows.call_count);
     for (id = 0; id < p->rows.graph.node_count; id++) {
@@ -2046,7 +2247,7 @@ static int write_json(program *p, int infeasible) {
         put_floor_json(p, &w);
     } else {
         put(&w, ", ");
-        put_cost_json(&w, p->plan.cost, p->keep_all.base_cost, p->plan.bound_cost);
+        put_cost_json(&w, whole_step(p, p->plan.cost), p->keep_all.base_cost, whole_step(p, p->plan.bound_cost));
     }
     if (p->o.pieces) put_pieces_json(p, &w);
     if (p->o.rows) put_rows_json(p, &w);
@@ -3591,9 +3792,12 @@ static int run_front(program *p) {
 // The first node that scales with the batch and whose outputs do not divide into so many parts of whole elements of
 // 4 bytes; -1 = all do.
 static int32_t find_whole_node(const tl_graph *graph, uint64_t parts) {
-    int32_t i;
+    const tl_attributes *a = graph->attributes;
+    int32_t i, at = 0;
     for (i = 0; i < graph->tensor_count; i++) {
         uint64_t bytes = graph->outputs[i].bytes, element = bytes % 4 ? 1 : 4;
+        while (a && at < a->row_count && a->rows[at].node < graph->outputs[i].node) at++;
+        if (a && at < a->row_count && a->rows[at].node == graph->outputs[i].node && a->rows[at].reduces) continue;
         if (!graph->nodes[graph->outputs[i].node].fixed && bytes / element % parts) return graph->outputs[i].node;
     }
     return -1;
@@ -4435,7 +4639,10 @@ static int plan_budget(program *p) {
         int code = p->o.json ? write_json(p, 1) : CODE_OK;
         return code ? code : fail_infeasible(p);
     }
-    return result ? fail_result(p, path_of(p)) : CODE_OK;
+    if (result) return fail_result(p, path_of(p));
+    if (is_cut(p)) p->plan.repeat_count = p->parts;
+    if (is_cut(p)) p->plan.bound_cost = p->rows_choice.report.bound_cost;     // of all choices
+    return CODE_OK;
 }
 
 static int on_order_progress(const tl_order_progress *now, void *user) {
@@ -4655,7 +4862,7 @@ static int plan_model(program *p) {
     for (k = 0; k < p->o.bank_count && !code; k++) code = parse_bank(p, k);
     if (!code) add_bank_budget(p);
     if (!code && p->o.pieces) code = cut_gradients(p);
-    if (!code && p->o.rows) code = form_regions(p);
+    if (!code && p->o.rows) code = p->o.inference ? form_regions(p) : choose_rows(p);
     if (!code && p->has_choice && !wants_plan(&p->o)) code = finish_choice(p);
     else if (!code && p->o.pareto) code = compiles(&p->o) ? run_compile_front(p) : run_curve(p);
     else if (!code) code = run_plan(p);
@@ -4727,6 +4934,7 @@ int main(int count, char **argv) {
     if (p.rows.memory) {        // the graph is that of the plan of rows
         memset(&p.graph, 0, sizeof p.graph);
         tl_free_rows_plan(&p.env, &p.rows);
+        tl_free_rows_choice(&p.env, &p.rows_choice);
         tl_free_graph(&p.env, &p.whole);
     }
     tl_free_graph(&p.env, &p.graph);

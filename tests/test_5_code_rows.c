@@ -401,17 +401,17 @@ static void a_region_reads_like_what_it_does(void **state) {
     static const char *const in_header[] = {
         "#define NET_BANK_0_BYTES 904\n", "#define NET_WEIGHT_B_OFFSET 104\n", "#define NET_NODE_B 2\n", "#define NET_RESULT_C (",
         "void net_load_rows(int32_t node, const net_operand *out0, int32_t first, int32_t count);\n",
-        "void net_conv_forward(int32_t node, const net_operand *out0, const net_operand *in0, const void *weight, void *scratch, "
-        "int32_t first, int32_t count);\n",
+        ("void net_conv_forward(int32_t node, const net_operand *out0, const net_operand *in0, const void *weight, void *scratch, "
+         "int32_t first, int32_t count);\n"),
         "void net_head_forward(int32_t node, void *out0, const void *in0, const void *weight);\n" };
     static const char *const in_source[] = {
         "typedef int16_t net_number;\n", "    { 0, 1, 2 },\n    { 1, 2, 2 },\n    { 0, 0, 0 }\n",
-        "    { net_bank_0 + 512, 3, 64 },\n    { net_bank_0 + 704, 3, 64 },\n    { net_bank_0 + 512, 3, 64 },\n"
+        ("    { net_bank_0 + 512, 3, 64 },\n    { net_bank_0 + 704, 3, 64 },\n    { net_bank_0 + 512, 3, 64 },\n"
         "    { (unsigned char *)net_weights, 0, 0 },\n    { net_bank_0 + 896, 0, 0 },\n    { net_bank_0, 0, 0 },\n"
-        "    { net_bank_0 + 704, 3, 64 },\n    { (unsigned char *)net_weights + 104, 0, 0 },\n    { NULL, 0, 0 },\n",
+        "    { net_bank_0 + 704, 3, 64 },\n    { (unsigned char *)net_weights + 104, 0, 0 },\n    { NULL, 0, 0 },\n"),
         "    { 1, 0, 16, 1, 1, 0, 0, 0 },  // image\n    { 0, 1, 16, 1, 1, 0, 0, 1 },  // a\n    { 0, 2, 8, 1, 1, 1, 1, 5 },  // b\n",
-        "    case 0: net_conv_forward(m->node, &to[0], &to[1], to[2].at, to[3].at, first * m->unit, count * m->unit); break;\n"
-        "    case 1: net_load_rows(m->node, &to[0], first, count); break;\n",
+        ("    case 0: net_conv_forward(m->node, &to[0], &to[1], to[2].at, to[3].at, first * m->unit, count * m->unit); break;\n"
+        "    case 1: net_load_rows(m->node, &to[0], first, count); break;\n"),
         "        net_make_rows(0);  // b: step 0\n        net_head_forward(NET_NODE_C, net_bank_0 + 512, net_bank_0, net_weights + 144);  // c: step 1\n" };
     tl_env env = silent_env();
     tl_rows_desc ask;

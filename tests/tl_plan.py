@@ -388,6 +388,76 @@ def regions_of_rows_are_planned():
     with open(os.path.join(folder, 'rows.tlg'), 'w') as f: f.write(ROWS % ('', '8192', '32', '3/4/1'))
     refused(1, ['node 3 (c)', 'rin'], os.path.join(folder, 'rows.tlg'), '--inference', '--rows')
 
+# The prototype's figures: what a step costs at shares of keep-all, with the best regions of each, and the least budget.
+ROW_MODELS = [('gpt2', 8192, 12, {60: 1.004, 40: 1.017, 25: 1.024, 15: 1.095, 10: 1.131, 6: 1.170, 4: 1.221}, 2.1),
+              ('llama1b', 8192, 1, {60: 1.000, 40: 1.039, 25: 1.108, 15: 1.152, 10: 1.175, 6: 1.206, 4: 1.315}, 2.3)]
+
+def declare_rows(name, tokens, heads):
+    done = subprocess.run([sys.executable, os.path.join(HERE, 'declare_rows.py'), reference('notes/prototypes/rows/%s.tlg' % name),
+                           '--tokens', str(tokens), '--heads', str(heads)], capture_output=True, text=True, check=True)
+    return write(name + '_rows.tlg', done.stdout)
+
+def steps_in_blocks_of_rows_are_as_cheap_as_the_prototype():
+    figures = []
+    for name, tokens, heads, costs, least in ROW_MODELS:
+        model = declare_rows(name, tokens, heads)
+        for share, cost in costs.items():
+            got = json.loads(planned(model, '--rows', '--live', '--budget', '%d%%' % share, '--json', '-'))
+            assert got['peak_bytes'] <= got['budget_bytes'] and got['cost_ratio'] <= cost + 0.0005, (name, share, got['cost_ratio'])
+            assert got['lower_bound_cost'] <= got['total_cost'] and got['base_cost'] == got['rows']['whole_cost']
+            figures.append('%s %d%% %.4f (%.4f) %.1fs' % (name, share, got['cost_ratio'], got['lower_bound_cost'] / got['base_cost'], got['seconds']))
+        code, out, err = run(model, '--rows', '--live', '--budget', '1%', '--json', '-')
+        got = json.loads(out)
+        assert code == 2 and 'because of node' in err, err
+        assert got['minimal_budget_bytes'] * 100 <= least * got['keep_all_peak_bytes'], (name, got['minimal_budget_bytes'])
+        assert json.loads(planned(model, '--rows', '--live', '--budget', str(got['minimal_budget_bytes']), '--json', '-'))['peak_bytes'] == got['minimal_budget_bytes']
+        figures.append('least %.2f%%' % (100 * got['minimal_budget_bytes'] / got['keep_all_peak_bytes']))
+    return ', '.join(figures)
+
+TRAINED_ROWS = """tlg 2
+node 0 x input fwd=0 bwd=0 out=400 needs=none in=- rows=10@0
+node 1 up op fwd=10 bwd=20 out=4000 needs=none in=0 rows=10@0 rin=1:1 ordered
+node 2 act op fwd=2 bwd=2 out=4000 needs=in in=1 rows=10@0 rin=1:1
+node 3 down op fwd=10 bwd=20 out=400 needs=in in=2 rows=10@0 rin=1:1 ordered
+node 4 loss op fwd=1 bwd=1 out=4 needs=none in=3 keep
+end 5
+"""
+
+def steps_are_cut_into_blocks_of_rows():
+    """By hand: two of ten rows of up, act and the gradients of both are 4 x 800 bytes."""
+    model = write('trained.tlg', TRAINED_ROWS)
+    whole = json.loads(planned(model, '--json', '-'))
+    got = json.loads(planned(model, '--rows', '--live', '--budget', '4100', '--json', '-', '--schedule', path('s')))
+    rows = got['rows']
+    assert got['nodes'] == 3 and len(rows['regions']) == 1 and rows['regions'][0]['region'] == 'down', rows
+    assert [(m['node'], m['again']) for m in rows['regions'][0]['members']] == [('up', True), ('act', True), ('down', False)], rows
+    assert got['total_cost'] == whole['base_cost'] + 12 == got['lower_bound_cost'] and got['peak_bytes'] <= 4100, got
+    assert [line for line in open(path('s')).read().split('\n') if line[:1] in 'FB' and line] == ['F 1', 'F 2', 'B 2', 'B 1'], open(path('s')).read()
+    out = planned(model, '--rows', '--live', '--budget', '4100')
+    assert '1 region of rows' in out and 'up to down: 3 nodes' in out, out
+    blocks = rows['regions'][0]['block_count']
+    paid = json.loads(planned(model, '--rows', '--live', '--budget', '4100', '--piece-cost', '3', '--json', '-'))
+    assert paid['rows']['regions'][0]['block_count'] <= blocks
+    assert paid['total_cost'] == whole['base_cost'] + 12 + 8 * 3 * (paid['rows']['regions'][0]['block_count'] - 1), paid
+    code, out, err = run(model, '--rows', '--live', '--budget', '100', '--json', '-')
+    assert code == 2 and err.count('\n') == 1 and 'of all regions of rows that were tried' in err, err
+    planned(model, '--rows', '--live', '--budget', str(json.loads(out)['minimal_budget_bytes']))
+    refused(1, ['--rows', '--budget'], model, '--rows')
+    batch = write('batch.tlg', TRAINED_ROWS.replace('tlg 2\n', 'tlg 2\nbatch 10\n').replace('keep\nend', 'keep fixed\nend'))
+    for more in ['--live'], ['--compile']:
+        parts = json.loads(planned(batch, '--rows', '--split', '--budget', '1300', '--json', '-', *more))
+        one = json.loads(run(batch, '--rows', '--live', '--budget', '1300', '--json', '-')[1])
+        assert parts['rows']['part_count'] > 1 and parts['peak_bytes'] <= 1300 and 'total_cost' not in one, (parts, one)
+        assert parts['total_cost'] >= parts['base_cost'] == whole['base_cost'] and parts['total_cost'] % parts['rows']['part_count'] == 0
+    assert json.loads(planned(batch, '--rows', '--split', '--live', '--budget', '100%', '--json', '-'))['rows']['part_count'] == 1
+    refused(1, ['--split', 'batch'], model, '--rows', '--split', '--budget', '50%')
+    refused(1, ['--rows', 'formats'], batch, '--compile', '--rows', '--loss', '0.1', '--budget', '50%')
+    refused(1, ['--rows', '--recommend'], batch, '--recommend', '--rows', '--budget', '50%')
+    refused(1, ['--rows', '--split'], batch, '--inference', '--rows', '--split')
+    for more in ['--slots', 'op'], ['--order'], ['--policy', 'revolve'], ['--precision', 'loss=1,training'], ['--c-code', 'n', '-o', folder]:
+        refused(1, [more[0]], model, '--rows', '--budget', '50%', *more)
+    refused(1, ['--piece-cost'], model, '--inference', '--rows', '--piece-cost', '3')
+
 def inputs_die():
     # x is read by a alone: 100 + 40, and then 40 + 60, where it stays 200; y by the last node.
     text = '''tlg 2
@@ -1567,7 +1637,7 @@ def help_names_every_option():
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan, a_seed_gives_another_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
-         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, steps_are_cut_into_blocks_of_rows, steps_in_blocks_of_rows_are_as_cheap_as_the_prototype, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,

@@ -201,5 +201,6 @@
     X(CHOOSE_PIECES, "tl_choose_pieces") \
     X(PLAN_ROWS, "tl_plan_rows") \
     X(CUT_ROWS, "tl_cut_rows") \
-    X(CHOOSE_ROWS, "tl_choose_rows")
+    X(CHOOSE_ROWS, "tl_choose_rows") \
+    X(SPLIT_GRAPH, "tl_split_graph")
 #endif  // TL_STRATEGY_IMPLEMENTATION

@@ -375,7 +375,13 @@
     X(CUT_READS_A_MEMBER_WHOLE, "rin: reads a node of its region whole", "node") \
     X(CUT_READS_WINDOWS, "rin: windows and up are of tl_plan_rows", "node") \
     X(CUT_INPUT_HAS_OTHER_ROWS, "rin: the bytes of an input do not divide by the rows", "node") \
-    X(MAY_ROUND_MUST_BE_0_OR_1, "may_round: must be 0 or 1", "")
+    X(MAY_ROUND_MUST_BE_0_OR_1, "may_round: must be 0 or 1", "") \
+    X(CUT_HAS_TOO_MANY_ROWS, "rows: of a region, must be at most 2147483647", "node") \
+    X(PARTS_MUST_DIVIDE_THE_BATCH, "parts: must be > 0 and divide the batch of the graph", "") \
+    X(PARTS_ADD_TO_GRADIENTS_THAT_ARE_HELD, \
+      "parts: add to gradients, and not every trained state holds its own (tl_hold_gradients)", "") \
+    X(PART_IS_NOT_OF_WHOLE_ELEMENTS, \
+      "parts: its bytes do not divide into so many of whole elements, and it does not say fixed", "node")
 
 // -- errors: rules of [4] LAYOUT --
 

@@ -403,7 +403,7 @@ static uint8_t tli_scale_tensor_format(uint8_t format, tl_precision precision) {
     return format;
 }
 
-#if !defined(TL_NO_PLANNERS) && !defined(TL_NO_PRECISION)
+#ifndef TL_NO_PLANNERS
 // The attributes of a graph whose nodes, of other bytes, stand in the place of those of `from`: rows along axis
 // 0 of nodes that are not fixed are divided by parts, and those of nodes that do not divide are left out.
 // *copy is NULL where there are none, and else the caller's to release. 0 = no memory.

@@ -324,6 +324,19 @@ TLDEF void tl_let_inputs_die(tl_graph *graph);
 //          TL_ERROR_OVERFLOW. On error the graph is as it was.
 TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
 
+// Make the graph of one of several equal parts of a batch, which run one after the other. Bytes and costs of
+// nodes that are not fixed are divided, costs and scratch rounded up; rows along axis 0, too, and left out
+// where they do not divide by units. What a node with reduces makes keeps its bytes. Nodes, names and indices
+// stay as they are.
+//
+//   parts   > 0; a divisor of graph->batch
+//   part    overwritten; release with tl_free_graph
+//
+// Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: parts do not divide the batch, or a tensor into whole
+//          elements; TL_ERROR_UNSUPPORTED: a trained state does not hold its gradient; TL_ERROR_NO_MEMORY.
+//          *part is empty then.
+TLDEF tl_result tl_split_graph(tl_env *env, const tl_graph *graph, int32_t parts, tl_graph *part);
+
 typedef struct tl_pieces_desc {
     const tl_graph *graph;          // not NULL
     uint64_t        piece_bytes;    // most of a gradient at a time, but at least one row
@@ -993,7 +1006,8 @@ typedef struct tl_rows_plan {
     const int32_t       *forward_turns;  // [graph.node_count] turns of a region's forward; those behind are
                                          // its backward's
     int32_t              inference;      // 1 = forwards alone
-    int32_t              link_count, turn_count;
+    int32_t              link_count;     // of all members
+    int32_t              turn_count;     // of all regions
     int32_t              member_count;   // of all regions
     int32_t              region_count;   // nodes of graph that are regions
     uint64_t             whole_bytes;    // the peak without regions

@@ -61,20 +61,21 @@ static int tli_cut_trains(const tli_cutting *c) {
 
 // How the rows of an input relate to those of a member; what takes blocks and has no rows reads as many
 // elements row by row.
-static tl_relation tli_cut_relation(const tli_cutting *c, int32_t id, int32_t k) {
-    const tl_node_rows *r = tli_find_rows(c->graph, id);
+static tl_relation tli_cut_relation(const tl_graph *graph, int32_t id, int32_t k) {
+    const tl_node_rows *r = tli_find_rows(graph, id);
+    const tl_node *node = &graph->nodes[id];
     tl_relation relation;
-    if (r) return c->graph->attributes->relations[r->first_relation + k];
+    if (r) return graph->attributes->relations[r->first_relation + k];
     tli_zero(&relation, sizeof relation);
-    if (c->graph->outputs[tli_cut_tensor(c, id, k)].bytes ==
-        c->graph->outputs[c->graph->nodes[id].first_output].bytes)
+    if (graph->outputs[graph->inputs[node->first_input + k].tensor].bytes ==
+        graph->outputs[node->first_output].bytes)
         relation.kind = TL_RELATION_SAME;
     return relation;
 }
 
 // Whether input k of a member is whole in each call.
 static int tli_reads_whole(const tli_cutting *c, int32_t id, int32_t k) {
-    tl_relation relation = tli_cut_relation(c, id, k);
+    tl_relation relation = tli_cut_relation(c->graph, id, k);
     return tli_is_all_rows(&relation);
 }
 
@@ -94,7 +95,7 @@ static tli_rule tli_check_cut_input(const tli_cutting *c, int32_t id, int32_t k)
     const tl_node_rows *r = tli_find_rows(c->graph, id);
     const tl_node_output *from = &c->graph->outputs[tli_cut_tensor(c, id, k)];
     const tl_node *maker = &c->graph->nodes[from->node];
-    tl_relation relation = tli_cut_relation(c, id, k);
+    tl_relation relation = tli_cut_relation(c->graph, id, k);
     int is_inner = c->cuts[from->node] == c->number;
     if (maker->dynamic) return TLI_RULE(CUT_NODE_IS_CALLED_AS_A_WHOLE);
     if (maker->state == TL_STATE_STATISTIC && !c->desc->inference) return TLI_RULE(CUT_READS_STATISTICS);
@@ -119,6 +120,8 @@ static tli_rule tli_check_cut_rows(tli_cutting *c, int32_t id) {
     if (node->takes_blocks && (c->axis || bytes % c->rows || bytes / c->rows % 4))
         return TLI_RULE(CUT_NODE_HAS_OTHER_ROWS);
     if (!r) return TLI_NO_RULE;
+    if (r->rows > TLI_MOST_ROWS) return TLI_RULE(CUT_HAS_TOO_MANY_ROWS);
+    if (!r->reduces && bytes % c->rows) return TLI_RULE(ROWS_OUTPUT_0_MUST_DIVIDE_BY_THEM);  // of 4 bits
     for (a = c->unit, b = r->unit; b; rest = a % b, a = b, b = rest) {}  // Euclid's algorithm
     c->unit = c->unit / a * r->unit;    // divides rows as both do
     return TLI_NO_RULE;
@@ -150,7 +153,7 @@ static tli_rule tli_check_cut_sums(const tli_cutting *c, int32_t at) {
     int32_t k, other, j;
     for (k = 0; k < node->input_count; k++) {
         int32_t tensor = tli_cut_tensor(c, c->members[at].node, k);
-        if (tli_cut_relation(c, c->members[at].node, k).kind != TL_RELATION_WHOLE ||
+        if (tli_cut_relation(c->graph, c->members[at].node, k).kind != TL_RELATION_WHOLE ||
             !tli_is_summed(c->graph, tensor))
             continue;
         for (other = 0; other < c->count; other++)

@@ -70,7 +70,7 @@ static void tli_write_cut_members(const tli_cutting *c, tl_rows_plan *plan) {
         members[plan->member_count++] = c->members[at];
         for (k = 0; k < c->graph->nodes[c->members[at].node].input_count; k++) {
             const tl_row_member *maker = tli_cut_maker(c, tli_cut_tensor(c, c->members[at].node, k));
-            links[plan->link_count].relation = tli_cut_relation(c, c->members[at].node, k);
+            links[plan->link_count].relation = tli_cut_relation(c->graph, c->members[at].node, k);
             links[plan->link_count++].member = maker ? (int32_t)(maker - c->members) : -1;
         }
     }

@@ -214,9 +214,10 @@ typedef struct tl_rows_choice {
 // Choose which regions of rows are cut, into how many blocks (tl_cut_rows), together with what runs again:
 // nodes whose calls take the most bytes are put into the region around them that lowers these bytes most, with
 // those that are alike in other layers, until one cannot be lowered. All regions of such a class are cut, or
-// none; into the fewest blocks that do not set the peak, or twice as many, or so few that the budget still
-// holds them. Choices are planned by tl_plan_remat, and the cheapest plan is the answer, of equal ones that
-// with fewer blocks. The graph that tl_cut_rows makes with these cuts and `cut` has that plan.
+// none; into the fewest blocks that do not set the peak, or so few that the budget still holds them; and the
+// best of these into twice as many, or where calls cost something half as many, while that helps. Choices are
+// planned by tl_plan_remat, and the cheapest plan is the answer, of equal ones that with fewer blocks. The
+// graph that tl_cut_rows makes with these cuts and `cut` has that plan.
 //
 // The bound is the least of those of all choices of classes, in as many blocks as there are rows, where calls
 // and moving weights again cost nothing; so it holds for every number of blocks. It is one for these classes:

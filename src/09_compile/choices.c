@@ -77,9 +77,7 @@ typedef struct tli_compile {
     // One number of parts.
     int32_t          parts;
     tl_graph         source;
-    tl_node         *source_nodes;   // NULL = those of the desc's graph
-    tl_node_output  *source_outputs;
-    tl_attributes   *source_attributes;
+    int32_t          owns_source;    // 0 = it is the desc's graph
     tli_precision    tables;         // of source: times and losses of each scheme; mixed only
     double          *losses;         // arrays of the desc of `tables`, or of a fused graph: [nodes x schemes]
     uint64_t        *costs;
@@ -239,79 +237,49 @@ static int tli_watch_compile(const tl_remat_progress *progress, void *user) {
 
 // -- compile: the graph of a part --
 
-// A part of so many bytes. 0 = it is not whole, or not of whole elements.
-static int tli_part_bytes(uint64_t bytes, uint64_t parts, uint64_t *part) {
-    *part = bytes / parts;
-    return bytes % parts == 0 && (bytes % 4 || *part % 4 == 0);
-}
-
-// Scale a node of source. Scratch and saved bytes are rounded up to whole elements.
-static void tli_scale_node(const tli_compile *c, tl_node *node, uint64_t parts) {
-    uint64_t *work[4];
-    int k, in_pieces = tli_reads_pieces(c->desc->graph, node);      // whose bytes stay
-    work[0] = &node->saved_bytes;
-    work[1] = &node->fwork_bytes;
-    work[2] = &node->bwork_bytes;
-    work[3] = &node->swork_bytes;
-    if (node->fixed) parts = 1;
-    node->fwd_cost = tli_divide_up(node->fwd_cost, parts);
-    node->bwd_cost = tli_divide_up(node->bwd_cost, parts);
-    for (k = 0; k < 4; k++) {
-        uint64_t bytes = parts > 1 ? tli_round_bytes(tli_divide_up(*work[k], parts), 4) : *work[k];
-        *work[k] = node->state || (k == 2 && in_pieces) ? bytes : tli_scale_bytes(bytes, c->precision);
+// Scale source to the precision; its inputs and states stay as they are.
+static void tli_scale_source(tli_compile *c) {
+    tl_node *nodes = (tl_node *)c->source.nodes;
+    tl_node_output *outputs = (tl_node_output *)c->source.outputs;
+    int32_t i;
+    for (i = 0; i < c->source.node_count; i++) {
+        tl_node *node = &nodes[i];
+        if (node->state) continue;
+        node->saved_bytes = tli_scale_bytes(node->saved_bytes, c->precision);
+        node->fwork_bytes = tli_scale_bytes(node->fwork_bytes, c->precision);
+        node->swork_bytes = tli_scale_bytes(node->swork_bytes, c->precision);
+        if (!tli_reads_pieces(&c->source, node))
+            node->bwork_bytes = tli_scale_bytes(node->bwork_bytes, c->precision);
     }
-}
-
-// Whether every trained state holds its gradient, so that several parts can add to it.
-static int tli_holds_gradients(const tl_graph *graph) {
-    int32_t id = 0;
-    while (id < graph->node_count && (!tli_learns(&graph->nodes[id]) || tli_is_held(&graph->nodes[id]))) id++;
-    return id == graph->node_count;
+    for (i = 0; i < c->source.tensor_count; i++) {
+        if (nodes[outputs[i].node].is_input) continue;
+        outputs[i].bytes = tli_scale_bytes(outputs[i].bytes, c->precision);
+        outputs[i].format = tli_scale_tensor_format(outputs[i].format, c->precision);
+    }
 }
 
 // Make source for a number of parts. TL_NOT_READY: the batch cannot be split so.
 static tl_result tli_open_source(tli_compile *c, int32_t parts) {
     const tl_graph *graph = c->desc->graph;
-    uint64_t nodes = (uint64_t)graph->node_count, tensors = (uint64_t)graph->tensor_count;
-    int32_t i;
+    int32_t whole;
+    tl_result result;
     c->parts = parts;
     c->source = *graph;
-    c->source_nodes = NULL;
-    c->source_outputs = NULL;
-    c->source_attributes = NULL;
+    c->owns_source = 0;
     if (parts > 1 && !c->inference && !tli_holds_gradients(graph)) return TL_NOT_READY;
     if (parts == 1 && (c->is_mixed || c->precision == TL_PRECISION_SINGLE)) return TL_OK;
-    c->source_nodes = (tl_node *)tli_alloc_array(c->env, nodes, sizeof *c->source_nodes);
-    c->source_outputs = (tl_node_output *)tli_alloc_array(c->env, tensors, sizeof *c->source_outputs);
-    if (!c->source_nodes || !c->source_outputs) return tli_fail_compile(c);
-    c->source.nodes = c->source_nodes;
-    c->source.outputs = c->source_outputs;
-    c->source.batch /= (uint64_t)parts;
-    tli_copy(c->source_nodes, graph->nodes, (size_t)nodes * sizeof *c->source_nodes);
-    tli_copy(c->source_outputs, graph->outputs, (size_t)tensors * sizeof *c->source_outputs);
-    for (i = 0; i < graph->node_count; i++) tli_scale_node(c, &c->source_nodes[i], (uint64_t)parts);
-    for (i = 0; i < graph->tensor_count; i++) {
-        tl_node_output *output = &c->source_outputs[i];
-        const tl_node *node = &graph->nodes[output->node];
-        if (!node->fixed && !tli_part_bytes(output->bytes, (uint64_t)parts, &output->bytes))
-            return TL_NOT_READY;
-        if (node->is_input) continue;
-        output->bytes = tli_scale_bytes(output->bytes, c->precision);
-        output->format = tli_scale_tensor_format(output->format, c->precision);
-    }
-    if (!tli_divide_attributes(c->env, graph->attributes, &c->source, (uint64_t)parts, &c->source_attributes))
-        return tli_fail_compile(c);
-    c->source.attributes = c->source_attributes;
+    if (!tli_share_graph(c->env, graph, &c->source)) return tli_fail_compile(c);
+    c->owns_source = 1;
+    result = tli_divide_graph(graph, (uint64_t)parts, &c->source, &whole);
+    if (result) return result;
+    tli_scale_source(c);
+    if (!tli_divide_rows(c->env, graph, (uint64_t)parts, &c->source)) return tli_fail_compile(c);
     return tl_check_graph(c->env, &c->source);
 }
 
 static void tli_close_source(tli_compile *c) {
-    tli_release(c->env, c->source_nodes);
-    tli_release(c->env, c->source_outputs);
-    tli_release_attributes(c->env, c->source_attributes);
-    c->source_nodes = NULL;
-    c->source_outputs = NULL;
-    c->source_attributes = NULL;
+    if (c->owns_source) tl_free_graph(c->env, &c->source);
+    c->owns_source = 0;
 }
 
 // Costs that the caller measured are of the whole batch.

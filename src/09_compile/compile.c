@@ -347,10 +347,7 @@ static tl_result tli_improve_plan(tli_compile *c, const tl_precision_graph *appl
 
 // What a compiled plan owns.
 typedef struct tli_compiled {
-    tl_graph           source;
-    tl_node           *source_nodes;
-    tl_node_output    *source_outputs;
-    tl_attributes     *source_attributes;
+    tl_graph           source;       // empty where it is the caller's
     tl_fusion_plan     fusion;
     tl_precision_graph applied;
     int32_t           *map;          // the four arrays of the map, and tensors
@@ -358,9 +355,7 @@ typedef struct tli_compiled {
 
 static void tli_free_compiled(tl_env *env, tli_compiled *own) {
     if (!own) return;
-    tli_release(env, own->source_nodes);
-    tli_release(env, own->source_outputs);
-    tli_release_attributes(env, own->source_attributes);
+    tl_free_graph(env, &own->source);
     tl_free_fusion_plan(env, &own->fusion);
     tl_free_precision_graph(env, &own->applied);
     tli_release(env, own->map);
@@ -439,12 +434,9 @@ static int tli_open_compiled_map(tli_compile *c, tli_compiled *own, tl_compiled_
 
 // Hand over the graphs that are open, and say what they are.
 static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_plan *compiled) {
-    own->source = c->source;
-    own->source_nodes = c->source_nodes;
-    own->source_outputs = c->source_outputs;
-    own->source_attributes = c->source_attributes;
+    if (c->owns_source) own->source = c->source;
     own->fusion = c->fusion;
-    compiled->source = c->source_nodes ? &own->source : c->desc->graph;
+    compiled->source = c->owns_source ? &own->source : c->desc->graph;
     compiled->graph = own->applied.memory ? &own->applied.graph
                     : c->graph == &c->source ? compiled->source : &own->fusion.graph;
     compiled->precision = c->precision;
@@ -457,9 +449,7 @@ static tl_result tli_take_graphs(tli_compile *c, tli_compiled *own, tl_compiled_
 
 // What was handed over is no longer the compiler's to release.
 static void tli_leave_graphs(tli_compile *c) {
-    c->source_nodes = NULL;
-    c->source_outputs = NULL;
-    c->source_attributes = NULL;
+    c->owns_source = 0;
     tli_zero(&c->fusion, sizeof c->fusion);
 }
 

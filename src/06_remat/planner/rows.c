@@ -17,6 +17,15 @@
 #define TLI_MOST_ROW_BLOCKS 64      // of a region that is tried
 #define TLI_MOST_ROW_TRIES 40
 #define TLI_ROW_TRY_WORK UINT64_C(40000000)
+#define TLI_ROW_FINALISTS 3         // tries that are planned with all work
+
+// A choice of blocks and what came of it.
+typedef struct tli_row_try {
+    int32_t  blocks[TLI_MOST_ROW_CLASSES];  // of each class; 0 = whole
+    int32_t  has_plan;          // 1 = it fits
+    uint64_t value;             // the cost of its plan; its least budget without one; UINT64_MAX = not planned
+    uint64_t block_sum;         // of all regions
+} tli_row_try;
 
 typedef struct tli_row_choice {
     tl_env     *env;
@@ -33,11 +42,9 @@ typedef struct tli_row_choice {
     int32_t     class_count;
     tl_row_cut *cuts;           // [count] those of a try
     int32_t    *cut_classes;    // [count]
-    int32_t     tried[TLI_MOST_ROW_TRIES][TLI_MOST_ROW_CLASSES];
+    tli_row_try tries[TLI_MOST_ROW_TRIES];
     int32_t     tried_count;
-    int32_t     best[TLI_MOST_ROW_CLASSES];     // blocks of each class; 0 = whole
-    int         has_try, has_plan;
-    uint64_t    best_blocks;    // of all regions together
+    tli_row_try best;           // so far; without a plan where nothing fits
     uint64_t    bound, work;
     tl_remat_report report;
 } tli_row_choice;
@@ -142,16 +149,34 @@ static int tli_is_like(const tli_row_choice *c, int32_t a, int32_t b, int32_t by
     return 1;
 }
 
-// Mark each run of nodes that is like the region of `length` nodes from place `first` on.
-static void tli_mark_class(tli_row_choice *c, int32_t first, int32_t length, int32_t number) {
+// Note that the `length` nodes from a place on are a region of a class.
+static void tli_mark_region(tli_row_choice *c, int32_t at, int32_t length, int32_t number) {
+    int32_t k;
+    c->begins[at] = 1;
+    for (k = 0; k < length; k++) c->class_of[at + k] = number;
+}
+
+// Mark the region of `length` nodes from place `first` on, and each run of nodes that is like it and can be cut
+// as well: what its nodes read may differ in what is not compared.
+static tl_result tli_mark_class(tli_row_choice *c, int32_t first, int32_t length, int32_t number) {
     int32_t at, k;
+    tli_mark_region(c, first, length, number);
     for (at = 0; at + length <= c->count; at++) {
+        tl_rows_plan rows;
+        tl_result result;
         for (k = 0; k < length && c->class_of[at + k] < 0; k++)
             if (!tli_is_like(c, c->sequence[first + k], c->sequence[at + k], at - first, first)) break;
         if (k < length) continue;
-        c->begins[at] = 1;
-        for (k = 0; k < length; k++) c->class_of[at + k] = number;
+        c->cuts[0].first = c->sequence[at];
+        c->cuts[0].last = c->sequence[at + length - 1];
+        c->cuts[0].block_count = TLI_MOST_ROW_BLOCKS;
+        result = tli_try_cut(c, 1, &rows);
+        if (result == TL_NOT_READY) continue;
+        if (result) return result;
+        tl_free_rows_plan(c->env, &rows);
+        tli_mark_region(c, at, length, number);
     }
+    return TL_OK;
 }
 
 // Measure the graph in which `count` cuts are made: its costs, what it keeps, and the larger call of the region
@@ -254,7 +279,8 @@ static tl_result tli_find_row_classes(tli_row_choice *c, uint64_t *floor) {
         result = tli_find_region_around(c, place, *floor, &first, &length);
         if (result || !length) return result;
         c->lengths[c->class_count] = length;
-        tli_mark_class(c, first, length, c->class_count++);
+        result = tli_mark_class(c, first, length, c->class_count++);
+        if (result) return result;
     }
 }
 
@@ -280,18 +306,15 @@ static tl_result tli_find_fewest_blocks(tli_row_choice *c, int32_t number, uint6
 static int tli_was_tried(const tli_row_choice *c, const int32_t *blocks) {
     int32_t k, i;
     for (k = 0; k < c->tried_count; k++) {
-        for (i = 0; i < c->class_count && c->tried[k][i] == blocks[i]; i++) {}
+        for (i = 0; i < c->class_count && c->tries[k].blocks[i] == blocks[i]; i++) {}
         if (i == c->class_count) return 1;
     }
     return 0;
 }
 
-// Whether a plan, or where both have none a least budget, is better than the best so far.
-static int tli_is_better_rows(const tli_row_choice *c, int fits, const tl_remat_report *report,
-                              uint64_t blocks) {
-    if (!c->has_try || fits != c->has_plan) return !c->has_try || fits;
-    if (!fits) return report->least_budget_bytes < c->report.least_budget_bytes;
-    return report->cost < c->report.cost || (report->cost == c->report.cost && blocks < c->best_blocks);
+static int tli_is_better_rows(const tli_row_try *a, const tli_row_try *b) {
+    if (a->has_plan != b->has_plan) return a->has_plan;
+    return a->value != b->value ? a->value < b->value : a->block_sum < b->block_sum;
 }
 
 // Plan a graph with work for a try.
@@ -325,30 +348,39 @@ static uint64_t tli_sum_blocks(const tli_row_choice *c, int32_t count) {
     return sum;
 }
 
-// Plan with so many blocks of each class, unless its costs alone are those of the best, or it was tried.
-static tl_result tli_try_blocks(tli_row_choice *c, const int32_t *blocks) {
-    int32_t count = tli_list_row_cuts(c, blocks), k;
-    tl_remat_report report;
+// Plan a try with work; *report is that of its plan.
+static tl_result tli_plan_try(tli_row_choice *c, tli_row_try *now, uint64_t work, tl_remat_report *report) {
+    int32_t count = tli_list_row_cuts(c, now->blocks);
     tl_rows_plan rows;
-    tl_result result;
-    if (c->tried_count == TLI_MOST_ROW_TRIES || tli_was_tried(c, blocks)) return TL_OK;
-    for (k = 0; k < c->class_count; k++) c->tried[c->tried_count][k] = blocks[k];
-    c->tried_count++;
-    result = tli_try_cut(c, count, &rows);
+    tl_result result = tli_try_cut(c, count, &rows);
+    tli_zero(report, sizeof *report);
+    now->value = UINT64_MAX;
+    now->block_sum = tli_sum_blocks(c, count);
     if (result) return result;
-    if (!c->has_plan || tli_sum_step_costs(&rows.graph, c->desc.inference) <= c->report.cost) {
-        result = tli_plan_row_graph(c, &rows.graph, tli_find_try_work(c), &report);
-        if ((!result || result == TL_ERROR_INFEASIBLE) &&
-            tli_is_better_rows(c, !result, &report, tli_sum_blocks(c, count))) {
-            c->report = report;
-            c->has_plan = !result;
-            c->has_try = 1;
-            c->best_blocks = tli_sum_blocks(c, count);
-            for (k = 0; k < c->class_count; k++) c->best[k] = blocks[k];
+    if (!c->best.has_plan || tli_sum_step_costs(&rows.graph, c->desc.inference) <= c->best.value) {
+        result = tli_plan_row_graph(c, &rows.graph, work, report);
+        now->has_plan = !result;
+        if (!result) now->value = report->cost;
+        if (result == TL_ERROR_INFEASIBLE) {
+            now->value = tli_or_default(report->least_budget_bytes, UINT64_MAX);
+            result = TL_OK;
         }
-        if (result == TL_ERROR_INFEASIBLE) result = TL_OK;
     }
     tl_free_rows_plan(c->env, &rows);
+    return result;
+}
+
+// Plan with so many blocks of each class, unless its costs alone are those of the best, or it was tried.
+static tl_result tli_try_blocks(tli_row_choice *c, const int32_t *blocks) {
+    tli_row_try *now = &c->tries[c->tried_count];
+    tl_remat_report report;
+    tl_result result;
+    int32_t k;
+    if (c->tried_count == TLI_MOST_ROW_TRIES || tli_was_tried(c, blocks)) return TL_OK;
+    for (k = 0; k < c->class_count; k++) now->blocks[k] = blocks[k];
+    c->tried_count++;
+    result = tli_plan_try(c, now, tli_find_try_work(c), &report);
+    if (!result && tli_is_better_rows(now, &c->best)) c->best = *now;
     return result;
 }
 
@@ -363,19 +395,35 @@ static tl_result tli_try_subsets(tli_row_choice *c) {
     return result;
 }
 
-// The best with other numbers of blocks, class by class, while that helps.
-static tl_result tli_try_other_blocks(tli_row_choice *c, uint64_t floor) {
-    int32_t blocks[TLI_MOST_ROW_CLASSES], k, i, few;
+// The best with twice or half as many blocks of a class, while that helps.
+static tl_result tli_try_other_counts(tli_row_choice *c, int32_t number, int doubles) {
+    int32_t blocks[TLI_MOST_ROW_CLASSES], before, k;
     tl_result result = TL_OK;
+    do {
+        before = c->best.blocks[number];
+        if (doubles ? before > INT32_MAX / 2 : before < 4) return TL_OK;
+        for (k = 0; k < c->class_count; k++) blocks[k] = c->best.blocks[k];
+        blocks[number] = doubles ? 2 * before : before / 2;
+        result = tli_try_blocks(c, blocks);
+    } while (!result && c->best.blocks[number] != before);
+    return result;
+}
+
+// The best with other numbers of blocks. Where nothing fits so far, all classes in many blocks first. Fewer
+// blocks never take fewer bytes, so they are tried where calls cost something, or nothing fits.
+static tl_result tli_try_other_blocks(tli_row_choice *c, uint64_t floor) {
+    int32_t blocks[TLI_MOST_ROW_CLASSES], k, i;
+    int halves = c->cut.call_cost || c->cut.device || !c->best.has_plan;
+    tl_result result = TL_OK;
+    for (k = 0; k < c->class_count; k++) blocks[k] = TLI_MOST_ROW_BLOCKS;
+    if (!c->best.has_plan) result = tli_try_blocks(c, blocks);
     for (k = 0; k < c->class_count && !result; k++) {
-        if (!c->best[k]) continue;
-        result = tli_find_fewest_blocks(c, k, tli_larger_u64(floor, c->desc.budget_bytes / 2), &few);
-        for (i = 0; i < c->class_count; i++) blocks[i] = c->best[i];
-        blocks[k] = few;
+        if (!c->best.blocks[k]) continue;
+        for (i = 0; i < c->class_count; i++) blocks[i] = c->best.blocks[i];
+        result = tli_find_fewest_blocks(c, k, tli_larger_u64(floor, c->desc.budget_bytes / 2), &blocks[k]);
         if (!result) result = tli_try_blocks(c, blocks);
-        for (i = 0; i < c->class_count; i++) blocks[i] = c->best[i];
-        blocks[k] = 2 * c->best[k];
-        if (!result) result = tli_try_blocks(c, blocks);
+        if (!result && halves) result = tli_try_other_counts(c, k, 0);
+        if (!result) result = tli_try_other_counts(c, k, 1);
     }
     return result;
 }
@@ -418,29 +466,48 @@ static tl_result tli_bound_rows(tli_row_choice *c) {
 
 // -- regions of rows: planning --
 
-// Plan the best with all the work that the caller allows, as a call of tl_plan_remat will.
-static tl_result tli_plan_best_rows(tli_row_choice *c) {
-    tl_rows_plan rows;
-    tl_remat_report report;
-    tl_result result = tli_try_cut(c, tli_list_row_cuts(c, c->best), &rows);
-    if (result) return result;
-    result = tli_plan_row_graph(c, &rows.graph, c->desc.work_limit, &report);
-    tl_free_rows_plan(c->env, &rows);
-    if (result && result != TL_ERROR_INFEASIBLE) return result;
-    c->has_plan = !result;
-    c->report = report;
-    return TL_OK;
+// The best try that is not planned with all work yet; -1 = none is as good as that.
+static int32_t tli_find_finalist(const tli_row_choice *c) {
+    int32_t k, best = -1;
+    for (k = 0; k < c->tried_count; k++)
+        if (c->tries[k].value != UINT64_MAX &&
+            (best < 0 || tli_is_better_rows(&c->tries[k], &c->tries[best])))
+            best = k;
+    return best;
+}
+
+// Plan the best with all the work that the caller allows, as a call of tl_plan_remat will: tries tell costs
+// that are close to each other apart by chance.
+static tl_result tli_plan_finalists(tli_row_choice *c) {
+    int32_t count, at;
+    tl_result result = TL_OK;
+    c->best.has_plan = 0;
+    c->best.value = UINT64_MAX;
+    for (count = 0; count < TLI_ROW_FINALISTS && !result; count++) {
+        tl_remat_report report;
+        tli_row_try now;
+        at = tli_find_finalist(c);
+        if (at < 0 || (c->best.has_plan && (!c->tries[at].has_plan || c->report.gap_ratio <= 0.001))) break;
+        now = c->tries[at];
+        c->tries[at].value = UINT64_MAX;
+        result = tli_plan_try(c, &now, c->desc.work_limit, &report);
+        if (result || now.value == UINT64_MAX || !tli_is_better_rows(&now, &c->best)) continue;
+        c->best = now;
+        c->report = report;
+    }
+    return result;
 }
 
 static tl_result tli_choose_row_cuts(tli_row_choice *c) {
     uint64_t floor = 0;
     tl_result result = tli_find_row_classes(c, &floor);
     int32_t k;
+    c->best.value = UINT64_MAX;
     for (k = 0; k < c->class_count && !result; k++) result = tli_find_fewest_blocks(c, k, floor, &c->few[k]);
     if (!result) result = tli_try_subsets(c);
     if (!result) result = tli_try_other_blocks(c, floor);
-    if (!result) result = tli_plan_best_rows(c);
-    if (!result && c->has_plan) result = tli_bound_rows(c);
+    if (!result) result = tli_plan_finalists(c);
+    if (!result && c->best.has_plan) result = tli_bound_rows(c);
     return result;
 }
 
@@ -466,7 +533,7 @@ static tl_result tli_open_row_choice(tli_row_choice *c) {
 
 // Hand over the cuts of the best choice.
 static tl_result tli_write_row_choice(tli_row_choice *c, tl_rows_choice *choice) {
-    uint64_t count = (uint64_t)tli_list_row_cuts(c, c->best);
+    uint64_t count = (uint64_t)tli_list_row_cuts(c, c->best.blocks);
     tl_row_cut *cuts = (tl_row_cut *)tli_alloc_array(c->env, count + 1, sizeof *cuts + sizeof *choice->classes);
     int32_t *classes = (int32_t *)(cuts + count);
     if (!cuts) return tli_fail_row_choice(c);
@@ -507,7 +574,7 @@ TLI_IMPL tl_result tl_choose_rows(tl_env *env, const tl_remat_desc *desc, const 
     if (!result) result = tli_write_row_choice(&c, choice);
     tli_release(env, c.sequence);
     tli_release(env, c.cuts);
-    if (result || c.has_plan) return result;
+    if (result || c.best.has_plan) return result;
     return tli_fail_values(env, TL_ERROR_INFEASIBLE, TLI_IN(CHOOSE_ROWS), TLI_RULE(ROWS_BUDGET_IS_TOO_SMALL),
                            desc->budget_bytes, c.report.least_budget_bytes);
 }

@@ -334,7 +334,7 @@ static uint64_t tli_count_compiled(const tl_compiled_plan *compiled) {
     if (!own) return 0;
     bytes = sizeof *own + tli_count_plan(&compiled->plan, 1) + tli_count_fusion(&own->fusion) +
             tli_count_applied(&own->applied);
-    if (own->source_nodes) bytes += tli_count_scaled(&own->source);
+    if (own->source.nodes) bytes += tli_count_graph(&own->source);
     if (own->map)
         bytes += tli_count_array(2 * ((uint64_t)compiled->source->node_count +
                                       (uint64_t)compiled->graph->node_count) + 1 +
