@@ -323,10 +323,11 @@ static void right_declarations_are_left_alone(void **state) {
     }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wrong_declaration_is_named),
         cmocka_unit_test(right_declarations_are_left_alone),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

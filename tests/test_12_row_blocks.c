@@ -469,9 +469,10 @@ static void blocks_of_rows_have_the_bits_of_whole_tensors(void **state) {
     assert_true(regions > count && part_calls > 20 * count && late > count / 10);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_rows_have_the_bits_of_whole_tensors),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

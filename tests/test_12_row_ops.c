@@ -328,12 +328,13 @@ static void each_allocation_that_fails_is_reported(void **state) {
     print_message("%d allocations failed\n", failed);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_whole_training),
         cmocka_unit_test(less_than_the_least_is_refused_with_it),
         cmocka_unit_test(wrong_fields_are_refused),
         cmocka_unit_test(each_allocation_that_fails_is_reported),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,12 +115,13 @@ static void each_allocation_that_fails_is_reported(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_has_its_share),
         cmocka_unit_test(what_reduces_keeps_its_bytes),
         cmocka_unit_test(what_cannot_be_split_is_refused),
         cmocka_unit_test(each_allocation_that_fails_is_reported),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,7 +228,7 @@ typedef struct tl_node_rows {
     int32_t  node;                  // which one
     int32_t  first_relation;        // into tl_attributes.relations, one for each of its inputs
     uint8_t  axis;                  // of the rows
-    uint8_t  ordered, reduces, stream;  // as in tl_node_desc
+    uint8_t  ordered, stream, reduces;  // as in tl_node_desc
 } tl_node_rows;
 
 // What few nodes have. The arrays are in the order of nodes, and what belongs to one follows what belongs to

@@ -902,11 +902,11 @@ typedef struct tl_op {
     int32_t         moment_count;
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
     int32_t         weight_rows, piece_rows;  // of a state: as in tl_state_desc
-    uint64_t   rows;                  // with the fields that follow: as in tl_node_desc
-    int32_t    row_axis;
-    const tl_relation *relations;     // [input_count]
-    uint64_t   row_unit;
-    int32_t    ordered, reduces, stream;
+    uint64_t   rows;                  // as in tl_node_desc, 0 = it is called as a whole alone
+    int32_t    row_axis;              // as in tl_node_desc
+    const tl_relation *relations;     // [input_count] as in tl_node_desc
+    uint64_t   row_unit;              // as in tl_node_desc
+    int32_t    ordered, reduces, stream;  // as in tl_node_desc
 } tl_op;
 
 // Prepare a run over a list of operations: build graph and kernel table, plan within the budget, take the

@@ -794,7 +794,7 @@ static void tli_send_row_tables(tli_stream *s, const tl_attributes *a, const cha
     for (i = 0; i < a->row_count; i++) {
         const tl_node_rows *r = &a->rows[i];
         numbers[0] = r->node; numbers[1] = r->first_relation;
-        numbers[2] = r->axis; numbers[3] = r->ordered; numbers[4] = r->reduces; numbers[5] = r->stream;
+        numbers[2] = r->axis; numbers[3] = r->ordered; numbers[4] = r->stream; numbers[5] = r->reduces;
         tli_send(s, "    { ");
         tli_send_constant(s, r->rows);
         tli_send(s, ", ");

@@ -95,8 +95,8 @@ static void tli_describe_block(const tli_row_probe *b, const tli_change *change)
     p->call.total = b->rows->rows;
 }
 
-// How many rows a call has: a third, in an odd number of units, and so few that whoever makes all of them in the last call stays
-// in the room behind an operand. 0 = they cannot be cut.
+// How many rows a call has: a third, in an odd number of units, and so few that whoever makes all of them in
+// the last call stays in the room behind an operand. 0 = they cannot be cut.
 static uint64_t tli_choose_block(const tli_row_probe *b) {
     uint64_t unit = b->rows->unit, most = 1, count;
     int32_t i;

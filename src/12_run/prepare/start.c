@@ -3,6 +3,14 @@
 
 // -- starting a run: its end --
 
+#ifndef TL_NO_PLANNERS
+static void tli_free_rows(tl_run *run) {
+    tli_release(run->env, run->rows_made);
+    tl_free_rows_plan(run->env, run->own_rows);
+    tli_release(run->env, run->own_rows);
+}
+#endif
+
 TLI_IMPL void tl_free_run(tl_run *run) {
     tl_env *env;
     if (!run) return;
@@ -51,9 +59,7 @@ TLI_IMPL void tl_free_run(tl_run *run) {
     }
     tli_release(env, run->members.outer);
 #ifndef TL_NO_PLANNERS
-    tli_release(env, run->rows_made);
-    tl_free_rows_plan(env, run->own_rows);
-    tli_release(env, run->own_rows);
+    tli_free_rows(run);
     tl_free_fusion_plan(env, &run->own_fusion);
 #ifndef TL_NO_PRECISION
     tl_free_compiled_plan(env, &run->own_compiled);
