@@ -469,6 +469,7 @@ static void rows_that_cannot_be_written_are_refused(void **state) {
     small_rows s;
     tl_graph graph;
     tl_row_member *member;
+    static const tl_row_turn turn = { 0, 0, 0, 0 };
     (void)state;
     plan_small(&env, "conv", "takes_blocks", &s);
     refused(&env, &s, TL_ERROR_UNSUPPORTED, "tl_write_plan_code: node 2 (b): nodes of one op are called for rows, and for elements");
@@ -490,6 +491,9 @@ static void rows_that_cannot_be_written_are_refused(void **state) {
     s.plan.inference = 0;
     refused(&env, &s, TL_ERROR_INVALID_ARG, "tl_write_plan_code: rows: go with plans of forwards alone, without slots");
     s.plan.inference = 1;
+    s.rows.turns = &turn;
+    refused(&env, &s, TL_ERROR_INVALID_ARG, "tl_write_plan_code: rows: those of tl_cut_rows have no code");
+    s.rows.turns = NULL;
     free_small(&env, &s);
 }
 

@@ -606,6 +606,7 @@
       "slot_count: above 1, and state %s is the same for all micro-batches, which needs one slot", \
       "step, node") \
     X(CODE_ROWS_ARE_OF_ONE_PASS_FORWARD, "rows: go with plans of forwards alone, without slots", "") \
+    X(CODE_ROWS_ARE_OF_TL_PLAN_ROWS, "rows: those of tl_cut_rows have no code", "") \
     X(CODE_ROWS_OR_ELEMENTS, "nodes of one op are called for rows, and for elements", "node, line") \
     X(CODE_ROWS_FIT_28_BITS, "rows: a number of a region does not fit 28 bits", "node, line") \
     X(CODE_ROWS_NOT_OF_THE_GRAPH, \

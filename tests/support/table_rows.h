@@ -53,9 +53,9 @@ static const char table_rows_text[27] = {
 };
 
 static const tl_node_rows table_rows_rows[3] = {
-    { 16, 2, 0, 0, 0, 0, 1 },
-    { 8, 1, 1, 0, 0, 1, 0 },
-    { 16, 1, 2, 1, 7, 0, 0 },
+    { 16, 2, 0, 0, 0, 0, 1, 0 },
+    { 8, 1, 1, 0, 0, 1, 0, 0 },
+    { 16, 1, 2, 1, 7, 0, 0, 0 },
 };
 
 static const tl_relation table_rows_relations[3] = {

@@ -240,6 +240,7 @@ static tl_result tli_code_check_rows(tli_code *c) {
     tli_rule rule = TLI_NO_RULE;
     if (!rows) return TL_OK;
     if (!plan->inference || plan->slot_count > 1) rule = TLI_RULE(CODE_ROWS_ARE_OF_ONE_PASS_FORWARD);
+    else if (rows->turns) rule = TLI_RULE(CODE_ROWS_ARE_OF_TL_PLAN_ROWS);
     else if (!tli_is_rows_of(c->table.graph, rows, c->alignment)) rule = TLI_RULE(CODE_ROWS_NOT_OF_THE_GRAPH);
     if (rule) return tli_fail(c->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE), rule);
     c->row_plan = rows;

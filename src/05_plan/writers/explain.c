@@ -800,7 +800,7 @@ static void tli_send_row_tables(tli_stream *s, const tl_attributes *a, const cha
         tli_send(s, ", ");
         tli_send_constant(s, r->unit);
         tli_send(s, ", ");
-        tli_send_list(s, numbers, 5);
+        tli_send_list(s, numbers, 6);
         tli_send(s, " },\n");
     }
     if (a->row_count) tli_send(s, "};\n");
