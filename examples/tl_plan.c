@@ -489,7 +489,7 @@ static const char *const usage[] = {
     "                    plan for --budget; the bound is one for all these choices. Everything else that",
     "                    is asked for is of the graph with regions as nodes. With --split each number of",
     "                    parts of the batch is tried; costs are those of a step, all else, and the bound,",
-    "                    of these parts. --compile --rows is the same: nothing is fused, formats stay f32.",
+    "                    of these parts. --compile --rows is the same: nothing is fused, all is f32.",
     "                    With --inference only the rows exist that somebody still reads; within --budget",
     "                    in as few calls as possible, else in as few bytes",
     "  --slots OP,..     ops whose kernels, called for one row, may write over the first row under their",
