@@ -762,7 +762,7 @@ static void fields_without_a_use_are_refused(void **state) {
     FIELD(desc.precision = -1, tl_add_softmax(e, g, &desc, x, &y),
           "tl_add_softmax: node 2 (softmax): precision: unknown");
     FIELD(desc.keep = 2, tl_add_softmax(e, g, &desc, x, &y),
-          "tl_add_softmax: node 2 (n2): no_grad, keep, fixed, takes_blocks, dynamic, once: must be 0 or 1");
+          "tl_add_softmax: node 2 (n2): no_grad, keep, fixed, takes_blocks, dynamic, dies: must be 0 or 1; once: TL_ONCE_LATE, too");
     FIELD(desc.inplace = 1, tl_add_softmax(e, g, &desc, x, &y),
           "tl_add_softmax: node 2 (n2): inplace: a graph input must not be overwritten");
     FIELD(desc.name = "a b", tl_add_softmax(e, g, &desc, x, &y),
