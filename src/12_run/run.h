@@ -461,12 +461,12 @@ typedef struct tl_run_desc {
                                       // plan within the budget costs less then, or there is none without
                                       // (tl_choose_pieces). None are with several passes a training step, a
                                       // loss_scaler, a transport or steps in flight
-    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops; 0 =
-                                      // none is counted. A rehearsal does not measure it
     int32_t    may_cut_rows;          // tl_init_op_run only: 1 = ops with rows go block by block where a plan
                                       // within the budget costs less then, or there is none without
                                       // (tl_choose_rows, tl_cut_rows). What `rows` does not go with is refused;
                                       // where something is cut, nothing is trained in pieces
+    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops; 0 =
+                                      // none is counted. A rehearsal does not measure it
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.
@@ -903,9 +903,9 @@ typedef struct tl_op {
     const void     *initial;          // [output_bytes] what the weight begins with; 0 = zeroes, as moments do
     int32_t         weight_rows, piece_rows;  // of a state: as in tl_state_desc
     uint64_t   rows;                  // as in tl_node_desc, 0 = it is called as a whole alone
-    int32_t    row_axis;              // as in tl_node_desc
     const tl_relation *relations;     // [input_count] as in tl_node_desc
     uint64_t   row_unit;              // as in tl_node_desc
+    int32_t    row_axis;              // as in tl_node_desc
     int32_t    ordered, reduces, stream;  // as in tl_node_desc
 } tl_op;
 
