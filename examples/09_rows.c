@@ -50,9 +50,10 @@ static float *row_of(const tl_operand *operand, const layer *l, int64_t row) {
 // The rows of an input under the window of a row: NULL is padding.
 static void find_window(const tl_kernel_call *call, uint64_t row, const float *rows[TALLEST]) {
     const layer *l = &layers[call->node], *in = &layers[l->from];
-    int k;
-    for (k = 0; k < l->kernel; k++)
-        rows[k] = row_of(&call->inputs[0], in, (int64_t)row * l->stride + k - l->kernel % 2 * (l->kernel / 2));
+    int64_t first = (int64_t)row * l->stride - l->kernel % 2 * (l->kernel / 2);
+    int k = 0;
+    do rows[k] = row_of(&call->inputs[0], in, first + k);
+    while (++k < l->kernel);
 }
 
 static tl_result convolve(const tl_kernel_call *call, void *user) {

@@ -1013,12 +1013,12 @@ typedef struct program {
     tl_graph whole;            // with --rows: the model without regions
     tl_rows_plan rows;         // of --rows
     tl_rows_choice rows_choice;  // of --rows in training
-    int32_t  parts;            // of the batch, with --rows --split; 0 = it is whole
     uint64_t host_bytes;       // of --host-budget; 0 = no host tier
     uint64_t link_bytes;       // of --link, a second
     tl_codec codec;            // of --codec
     uint64_t unit_count, unit_ns;  // so many units of cost are so many nanoseconds
     int      is_fine;          // 1 = the model's unit was longer than a nanosecond: refine_costs
+    int32_t  parts;            // of the batch, with --rows --split; 0 = it is whole
     tl_device device;          // its nanosecond is one unit of cost
     uint64_t work_limit;       // of --work; 0 = not given
     uint64_t seed;             // of --seed; 0 = not given

@@ -76,8 +76,8 @@ typedef struct tli_compile {
     int32_t          part_count, part_capacity;
     // One number of parts.
     int32_t          parts;
+    int32_t          owns_source;    // 0 = source is the desc's graph
     tl_graph         source;
-    int32_t          owns_source;    // 0 = it is the desc's graph
     tli_precision    tables;         // of source: times and losses of each scheme; mixed only
     double          *losses;         // arrays of the desc of `tables`, or of a fused graph: [nodes x schemes]
     uint64_t        *costs;
