@@ -63,11 +63,6 @@ static int32_t tli_find_stored(const tl_graph *graph, int32_t node, const tl_sto
 
 // -- attributes: rules --
 
-// Whether a relation is to all rows of an input.
-static int tli_is_all_rows(const tl_relation *r) {
-    return r->kind == TL_RELATION_WHOLE || r->kind == TL_RELATION_PART;
-}
-
 // The range of rows that the windows of one row span, less one.
 static int64_t tli_window_reach(const tl_relation *r) {
     return (int64_t)r->dilation * ((int64_t)r->kernel - 1);

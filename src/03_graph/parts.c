@@ -34,6 +34,7 @@ static void tli_divide_node(tl_node *node, uint64_t parts) {
     for (k = 0; k < 4; k++) *work[k] = tli_divide_up(tli_divide_up(*work[k], parts), 4) * 4;
 }
 
+#ifndef TL_NO_PRECISION
 // A copy of a graph with nodes, outputs and attributes of its own; all else is that graph's. 0 = no memory, and
 // *to is empty.
 static int tli_share_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
@@ -50,6 +51,7 @@ static int tli_share_graph(tl_env *env, const tl_graph *from, tl_graph *to) {
     tl_free_graph(env, to);
     return 0;
 }
+#endif
 
 // Give a copy of a graph the bytes and costs of a part, but the rows of the whole. TL_NOT_READY: the bytes of
 // node *whole do not divide.

@@ -20,6 +20,11 @@ typedef struct tli_row_call {
     uint64_t first, count;      // rows
 } tli_row_call;
 
+// Whether a relation is to all rows of an input.
+static int tli_is_all_rows(const tl_relation *r) {
+    return r->kind == TL_RELATION_WHOLE || r->kind == TL_RELATION_PART;
+}
+
 // The first row of an input that a row reads; negative where that is padding.
 static int64_t tli_row_under(const tl_relation *r, uint64_t row) {
     switch (r->kind) {
