@@ -561,7 +561,7 @@ static void tli_send_call_rows(tli_stream *s, const tli_code *c, const tli_code_
 // Send the loop that carries a region out.
 static void tli_send_make_rows(tli_stream *s, const tli_code *c, const tli_code_sums *sums) {
     tli_send_named(s, c,
-        "\n// A member that has too few rows for the next call of another; -1 = nothing is missing.\n"
+        "\n// A member that has too few rows for the next call of another; -1 = all are there.\n"
         "static int32_t $_find_missing(const $_member *members, const $_member *m, const $_number *made,\n"
         "                              int32_t end) {\n"
         "    int32_t i, need;\n    for (i = m[0].first_link; i < m[1].first_link; i++) {\n"
