@@ -24,7 +24,7 @@ int main(void) {
     static const uint64_t bytes = 8;
     static const uint8_t format = TL_TENSOR_FORMAT_I8;
     static const tl_stored stored = { 4, 0, TL_TENSOR_FORMAT_I8 };
-    static const tl_node_rows rows[] = { { 8, 1, 0, 0, 0, 0, 0 } };
+    static const tl_node_rows rows[] = { { 8, 1, 0, 0, 0, 0, 0, 0 } };
     static const tl_attributes attributes = { rows, 1, NULL, 0, NULL, 0, 0, 0, 0 };
     tl_node_desc desc;
     tl_state_desc state;
