@@ -535,8 +535,9 @@ static tl_result tli_open_row_choice(tli_row_choice *c) {
 static tl_result tli_write_row_choice(tli_row_choice *c, tl_rows_choice *choice) {
     uint64_t count = (uint64_t)tli_list_row_cuts(c, c->best.blocks);
     tl_row_cut *cuts = (tl_row_cut *)tli_alloc_array(c->env, count + 1, sizeof *cuts + sizeof *choice->classes);
-    int32_t *classes = (int32_t *)(cuts + count);
+    int32_t *classes;
     if (!cuts) return tli_fail_row_choice(c);
+    classes = (int32_t *)(cuts + count);
     tli_copy(cuts, c->cuts, (size_t)count * sizeof *cuts);
     tli_copy(classes, c->cut_classes, (size_t)count * sizeof *classes);
     choice->cuts = cuts;
