@@ -272,12 +272,12 @@ static inline void nn_depthwise_row(float *out,                // (columns, C)
         for (size_t x = 0; x < columns; x++) {
             float sum = bias ? bias[c] : 0.0f;
             for (size_t dy = 0; dy < size; dy++) {
-                const float *row = dy ? rows[dy] + c : first;
-                size_t step = dy ? C : 1;
+                const float *row = dy ? rows[dy] : first;
+                size_t step = dy ? C : 1, from = dy ? c : 0;
                 for (size_t dx = 0; rows[dy] && dx < size; dx++) {
                     size_t at = x * stride + dx;  // + size / 2
                     if (at < size / 2 || at >= W + size / 2) continue;
-                    sum += weight[(dy * size + dx) * C + c] * row[(at - size / 2) * step];
+                    sum += weight[(dy * size + dx) * C + c] * row[(at - size / 2) * step + from];
                 }
             }
             out[x * C + c] = sum;
