@@ -29,6 +29,7 @@ typedef struct block_net {
     int32_t  last_pair;     // the one before it
     cell     cells[MOST_NODES];
     int32_t  holds;         // states hold their gradients, for two passes a step
+    uint64_t made[MOST_NODES];      // rows, or elements, of each node that forwards made for the first time
     long     row_calls, part_calls, late_losses, checked;
 } block_net;
 
@@ -174,6 +175,7 @@ static tl_result by_rows(const tl_kernel_call *call, void *user) {
     uint64_t first, end, row;
     check_operands(n, call);
     rows_of_call(call, n, &first, &end);
+    if (call->kind != TL_STEP_BACKWARD && !call->recompute) n->made[call->node] += (end - first) * n->cells[call->node].width;
     if (n->cells[call->node].kind == CELL_LOSS && call->kind != TL_STEP_BACKWARD) {
         if (!call->first) *(float *)call->outputs[0].host = 0;
         n->late_losses += call->by_rows;
@@ -188,6 +190,7 @@ static tl_result by_rows(const tl_kernel_call *call, void *user) {
 static tl_result by_elements(const tl_kernel_call *call, void *user) {
     block_net *n = (block_net *)user;
     uint64_t at;
+    if (call->kind != TL_STEP_BACKWARD && !call->recompute) n->made[call->node] += call->count;
     assert_int_equal(call->by_rows, 0);
     assert_int_equal(call->total, n->rows * n->cells[call->node].width);
     for (at = 0; at < call->count; at++) {
@@ -378,6 +381,17 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
     return TL_OK;
 }
 
+// Each row is made for the first time once in a pass, whoever else makes it again.
+static void check_first_times(block_net *n) {
+    uint64_t passes = STEPS * (n->holds ? 2 : 1);
+    int32_t id;
+    for (id = 0; id < n->count; id++) {
+        if (n->graph.nodes[id].is_input) continue;
+        if (n->made[id] != passes * n->rows * n->cells[id].width)
+            fail_msg("node %d: %lu for the first time, of %lu", (int)id, (unsigned long)n->made[id], (unsigned long)(passes * n->rows * n->cells[id].width));
+    }
+}
+
 static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_cpu_backend_desc *cpu, outcome *out) {
     tl_env env = silent_env();
     tl_backend backend;
@@ -418,6 +432,7 @@ static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_c
     desc.plan = &plan;
     if (tl_init_run(&env, &desc, &run)) fail_msg("%s", env.error.text);
     write_all(n, &env, run, CELL_STATE, 100);
+    memset(n->made, 0, sizeof n->made);
     for (step = 0; step < STEPS; step++) {
         tl_tensor loss = { n->loss, 0 };
         if (tl_run_plan(run)) fail_msg("%s", env.error.text);
@@ -428,6 +443,7 @@ static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_c
         if (n->cells[id].kind == CELL_STATE && tl_read_tensor(run, tensor, out->weights[id], (size_t)n->graph.outputs[n->graph.nodes[id].first_output].bytes))
             fail_msg("%s", env.error.text);
     }
+    check_first_times(n);
     tl_measure_run(run, &report);
     assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
     tl_free_run(run);
