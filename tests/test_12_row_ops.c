@@ -202,26 +202,22 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
     return tl_write_tensor(run, x, n->x[n->batch], sizeof n->x[0]);
 }
 
-// Train within a budget; 0 = as much as it takes.
-static tl_result train(bed *b, tl_env *env, uint64_t budget, int32_t passes, int may_cut) {
+// Train with what is asked for; without a budget within as much as it takes.
+static tl_result train_asked(bed *b, tl_env *env, const tl_run_desc *asked) {
     tl_cpu_backend_desc cpu;
     tl_backend backend;
-    tl_run_desc desc;
+    tl_run_desc desc = *asked;
     tl_run *run;
     tl_tensor loss = { LOSS, 0 }, w1 = { W1, 0 }, w2 = { W2, 0 };
     tl_result result;
     int32_t step;
     memset(&cpu, 0, sizeof cpu);
-    memset(&desc, 0, sizeof desc);
     result = tl_init_cpu_backend(env, &cpu, &backend);
     if (result) return result;
     desc.backend = &backend;
-    desc.budget_bytes = budget;
     desc.figures = &b->figures;
     desc.load = load;
     desc.load_user = &b->n;
-    desc.repeat_count = passes;
-    desc.may_cut_rows = may_cut;
     result = tl_init_op_run(env, &desc, b->ops, OPS, &run);
     for (step = 0; step < STEPS && !result; step++) {
         if (tl_run_plan(run) || tl_read_tensor(run, loss, &b->loss[step], 4)) fail_msg("%s", env->error.text);
@@ -234,6 +230,15 @@ static tl_result train(bed *b, tl_env *env, uint64_t budget, int32_t passes, int
     }
     tl_free_cpu_backend(env, &backend);
     return result;
+}
+
+static tl_result train(bed *b, tl_env *env, uint64_t budget, int32_t passes, int may_cut) {
+    tl_run_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.budget_bytes = budget;
+    desc.repeat_count = passes;
+    desc.may_cut_rows = may_cut;
+    return train_asked(b, env, &desc);
 }
 
 static void assert_same_training(const bed *a, const bed *b) {
@@ -288,6 +293,102 @@ static void less_than_the_least_is_refused_with_it(void **state) {
     assert_int_equal(tl_find_least_budget(&env.error), least);
 }
 
+// -- options beside may_cut_rows --
+
+typedef enum option {
+    COUNTS_TABLES, IN_FLIGHT, HOST_BYTES, BASE_BYTES, FULL_GRADIENT, EACH_SECOND, TWO_PASSES, MINIMAL_PEAK, CACHED, EAGER, MIXED_OF_F32,
+    MEMORY_EFFICIENT, IN_PIECES, LITTLE_WORK, OPTIONS
+} option;
+
+static void ask_for_option(option which, tl_strategy *strategy, tl_run_desc *desc) {
+    memset(desc, 0, sizeof *desc);
+    *strategy = tl_strategy_new();
+    strategy->mode = TL_MODE_LAZY;
+    strategy->memory = TL_MEMORY_POOLED;
+    strategy->precision = TL_PRECISION_SINGLE;
+    strategy->gradient = tl_gradient_checkpointed(0);
+    desc->strategy = strategy;
+    switch (which) {
+    case COUNTS_TABLES:    desc->counts_tables = 1; break;
+    case IN_FLIGHT:        desc->in_flight = 2; break;
+    case HOST_BYTES:       desc->host_budget_bytes = 20000; break;
+    case BASE_BYTES:       desc->base_bytes = 5000; break;
+    case FULL_GRADIENT:    strategy->gradient = tl_gradient_full(); break;
+    case EACH_SECOND:      strategy->gradient = tl_gradient_checkpointed(2); break;
+    case TWO_PASSES:       strategy->gradient = tl_gradient_accumulated(2); break;
+    case MINIMAL_PEAK:     strategy->memory = TL_MEMORY_MINIMAL_PEAK; break;
+    case CACHED:           strategy->memory = TL_MEMORY_CACHED; break;
+    case EAGER:            strategy->mode = TL_MODE_EAGER; strategy->gradient = tl_gradient_full(); break;
+    case MIXED_OF_F32:     strategy->precision = TL_PRECISION_MIXED; break;
+    case MEMORY_EFFICIENT: *strategy = tl_strategy_memory_efficient(); break;
+    case IN_PIECES:        desc->may_train_in_pieces = 1; break;
+    case LITTLE_WORK:      desc->work_limit = 1000; break;
+    case OPTIONS:          break;
+    }
+}
+
+// The least budget is one, as is each above it, and what is trained is the same.
+static void each_option_has_a_least_budget_that_is_one(void **state) {
+    static bed whole, cut;
+    int which;
+    (void)state;
+    for (which = 0; which < OPTIONS; which++) {
+        tl_state kind = which == TWO_PASSES ? TL_STATE_HELD : TL_STATE_TRAINED;
+        tl_env env = silent_env();
+        tl_strategy strategy;
+        tl_run_desc desc;
+        uint64_t least, all, fixed;
+        int k;
+        ask_for_option((option)which, &strategy, &desc);
+        open_bed(&whole, kind);
+        if (train_asked(&whole, &env, &desc)) fail_msg("option %d: %s", which, env.error.text);
+        desc.may_cut_rows = 1;
+        desc.budget_bytes = 1;
+        open_bed(&cut, kind);
+        assert_int_equal(train_asked(&cut, &env, &desc), TL_ERROR_INFEASIBLE);
+        least = cut.figures.least_bytes;
+        all = cut.figures.keep_all_bytes;
+        if (least >= whole.figures.least_bytes || least != tl_find_least_budget(&env.error))
+            fail_msg("option %d: least %lu, whole %lu, %s", which, (unsigned long)least, (unsigned long)whole.figures.least_bytes, env.error.text);
+        for (k = 0; k <= 8; k++) {
+            desc.budget_bytes = least + (all - least) / 8 * (uint64_t)k;
+            open_bed(&cut, kind);
+            if (train_asked(&cut, &env, &desc)) fail_msg("option %d at %lu of %lu: %s", which, (unsigned long)desc.budget_bytes, (unsigned long)least, env.error.text);
+            fixed = desc.base_bytes + (which == COUNTS_TABLES ? cut.report.table_bytes : 0);
+            assert_true(cut.report.taken_bytes + fixed <= desc.budget_bytes);
+            assert_int_equal(cut.figures.least_bytes, least);
+            assert_true(k || cut.n.row_calls > 0);
+            assert_same_training(&whole, &cut);
+        }
+    }
+}
+
+// What regions do not go with is refused whatever the budget is.
+static void other_options_are_refused_at_every_budget(void **state) {
+    static bed b;
+    static const uint64_t budgets[] = { 0, 1, 50000, 1000000 };
+    tl_env env = silent_env();
+    size_t k;
+    int which;
+    (void)state;
+    for (which = 0; which < 4; which++)
+        for (k = 0; k < 4; k++) {
+            tl_strategy strategy;
+            tl_run_desc desc;
+            ask_for_option(OPTIONS, &strategy, &desc);
+            desc.may_cut_rows = 1;
+            desc.budget_bytes = budgets[k];
+            if (which == 0) strategy.enable_fusion = 1;
+            if (which == 1) desc.may_split = 1;
+            if (which >= 2) desc.kernel_precisions = 1u << TL_PRECISION_SINGLE | 1u << TL_PRECISION_HALF | 1u << TL_PRECISION_MIXED;
+            if (which >= 2) strategy.precision = which == 2 ? TL_PRECISION_HALF : TL_PRECISION_MIXED;
+            open_bed(&b, TL_STATE_TRAINED);
+            assert_int_equal(train_asked(&b, &env, &desc), TL_ERROR_INVALID_ARG);
+            assert_non_null(strstr(env.error.text, which < 2 ? "tl_init_op_run: rows: go without fusion, compiled plans, split batches"
+                                                             : "tl_init_op_run: rows: go with f32 alone"));
+        }
+}
+
 static void wrong_fields_are_refused(void **state) {
     static bed b;
     tl_env env = silent_env();
@@ -332,6 +433,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_whole_training),
         cmocka_unit_test(less_than_the_least_is_refused_with_it),
+        cmocka_unit_test(each_option_has_a_least_budget_that_is_one),
+        cmocka_unit_test(other_options_are_refused_at_every_budget),
         cmocka_unit_test(wrong_fields_are_refused),
         cmocka_unit_test(each_allocation_that_fails_is_reported),
     };

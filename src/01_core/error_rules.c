@@ -1360,8 +1360,8 @@
     X(SKIP_IS_0_OR_1, "on: must be 0 or 1", "on") \
     X(OP_OF_A_STATE_HAS_NO_UPDATE, "ops: op %s: backward: a frozen state and statistics have no update", "op") \
     X(ROWS_GO_WITH_PLANS_ALONE, \
-      "rows: go without fusion, compiled plans, formats, hooks of random state and versions, transport and " \
-      "layers", "") \
+      "rows: go without fusion, compiled plans, split batches, formats, hooks of random state and versions, " \
+      "transport and layers", "") \
     X(MAY_CUT_ROWS_MUST_BE_0_OR_1, "may_cut_rows: must be 0 or 1", "") \
     X(ROWS_ARE_OF_AN_INFERENCE, "rows: are of an inference", "") \
     X(ROWS_ARE_OF_A_TRAINING, "rows: are of a training", "") \

@@ -85,17 +85,30 @@ static tl_result tli_check_region_binding(tl_run *run, int32_t id) {
     return TL_OK;
 }
 
-// What regions of rows do not go with.
-static tli_rule tli_check_rows_run(const tl_run *run) {
-    const tl_run_desc *desc = &run->desc;
-    if (tli_has_compiled(run) || desc->fusion || desc->formats || desc->random || desc->transport ||
-        desc->version || run->owns_layers || (desc->strategy && desc->strategy->enable_fusion))
+// Whether everything that a run of the desc computes is f32: formats are chosen from nothing else.
+static int tli_computes_f32(const tl_run_desc *desc) {
+    uint32_t can = desc->kernel_precisions ? desc->kernel_precisions : 1u << TL_PRECISION_SINGLE;
+    tl_precision precision = desc->strategy ? desc->strategy->precision : TL_PRECISION_SINGLE;
+    if (precision == TL_PRECISION_FULL) precision = tli_find_widest(can);
+    if (precision == TL_PRECISION_MIXED) return !(can & 1u << TL_PRECISION_MIXED);
+    return precision == TL_PRECISION_SINGLE;
+}
+
+// What regions of rows do not go with, of what a desc asks for.
+static tli_rule tli_find_rows_rule(const tl_run_desc *desc) {
+    if (desc->compiled || desc->may_split || desc->fusion || desc->formats || desc->random ||
+        desc->transport || desc->version || (desc->strategy && desc->strategy->enable_fusion))
         return TLI_RULE(ROWS_GO_WITH_PLANS_ALONE);
-    if (run->inference != desc->rows->inference)
+    return tli_computes_f32(desc) ? TLI_NO_RULE : TLI_RULE(ROWS_GO_WITH_F32);
+}
+
+static tli_rule tli_check_rows_run(const tl_run *run) {
+    const tl_rows_plan *rows = run->desc.rows;
+    tli_rule rule = run->owns_layers ? TLI_RULE(ROWS_GO_WITH_PLANS_ALONE) : tli_find_rows_rule(&run->desc);
+    if (rule) return rule;
+    if (run->inference != rows->inference)
         return run->inference ? TLI_RULE(ROWS_ARE_OF_A_TRAINING) : TLI_RULE(ROWS_ARE_OF_AN_INFERENCE);
-    if (run->precision != TL_PRECISION_SINGLE && run->precision != TL_PRECISION_FULL)
-        return TLI_RULE(ROWS_GO_WITH_F32);
-    return tli_is_rows_of(run->graph, desc->rows, tli_larger_u64(1, run->limits.alignment_bytes))
+    return tli_is_rows_of(run->graph, rows, tli_larger_u64(1, run->limits.alignment_bytes))
                ? TLI_NO_RULE
                : TLI_RULE(ROWS_NOT_OF_THE_GRAPH);
 }

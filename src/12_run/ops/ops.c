@@ -254,8 +254,8 @@ TLI_IMPL tl_result tl_init_layer_run(tl_env *env, const tl_run_desc *desc, const
     layered = *desc;
     layered.graph = NULL;
     tli_use_ops(&layered, kernels, list.count);
+    if (!result) result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, 0, run);
     if (result) tl_free_graph(env, &graph);
-    else result = tli_init_run(env, &layered, TLI_RUN_OF_LAYERS, &graph, 0, run);
     tli_release(env, kernels);
     tli_release(env, ops);
     tli_release(env, texts);
@@ -270,12 +270,22 @@ typedef struct tli_op_run {
     const tl_run_desc *asked;    // by the caller
     tl_run_desc    desc;         // of the run
     tl_graph       graph;        // owned, where `asked` has none or its costs change
+    tl_graph       in_pieces;    // owned: the same, trained in pieces; no nodes = it is not
     struct tl_rows_plan *rows;   // owned: regions that were chosen; NULL = none
+    uint64_t       rows_within;  // the budget that these were chosen for; 0 = none were chosen
+    int32_t        row_turns;    // how often others were chosen because a run took too much
+    tl_error       row_refusal;  // with those of the least budget
     tl_kernel     *kernels;
     tl_strategy    strategy;     // where `asked` says nothing
     tl_run_figures figures;
     tli_start_watch watch;
 } tli_op_run;
+
+// The graph that the run takes over; NULL = it is the caller's.
+static tl_graph *tli_find_taken(tli_op_run *o) {
+    if (o->in_pieces.node_count) return &o->in_pieces;
+    return o->desc.graph ? NULL : &o->graph;
+}
 
 #ifndef TL_NO_PLANNERS
 // Ask for the cheapest plan within the budget, where the caller asks for nothing.
@@ -317,9 +327,8 @@ static tl_run_desc tli_desc_of_plan(const tli_op_run *o, const tl_plan *plan) {
 
 // The fewest bytes that a run of the desc needs, whatever its budget is.
 static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *bytes) {
-    const tl_graph *taken = o->desc.graph ? NULL : &o->graph;
     desc->graph = tli_op_graph(o);
-    return tli_find_run_bytes(o->list.env, desc, taken, desc->plan != o->desc.plan,
+    return tli_find_run_bytes(o->list.env, desc, tli_find_taken(o), desc->plan != o->desc.plan,
                               desc->rows != o->asked->rows, bytes);
 }
 
@@ -350,12 +359,10 @@ static tl_result tli_measure_keep_all(tli_op_run *o) {
     return result;
 }
 
-// Put a graph in which states are trained in pieces in the place of that of the list.
+// Make the graph in which states are trained in pieces.
 static tl_result tli_use_pieces(tli_op_run *o, uint64_t piece_bytes) {
     tl_pieces_desc desc;
     tl_backend_limits limits;
-    tl_graph graph;
-    tl_result result;
     if (piece_bytes == UINT64_MAX) return TL_OK;
     (o->desc.backend->limits)(o->desc.backend->self, &limits);
     tli_zero(&desc, sizeof desc);
@@ -363,12 +370,7 @@ static tl_result tli_use_pieces(tli_op_run *o, uint64_t piece_bytes) {
     desc.piece_bytes = piece_bytes;
     desc.alignment_bytes = limits.alignment_bytes;
     desc.call_cost = o->desc.piece_call_cost;
-    result = tl_apply_pieces(o->list.env, &desc, &graph);
-    if (result) return result;
-    tl_free_graph(o->list.env, &o->graph);
-    o->graph = graph;
-    o->desc.graph = NULL;
-    return TL_OK;
+    return tl_apply_pieces(o->list.env, &desc, &o->in_pieces);
 }
 
 // Whether the run may train in pieces: not where several passes add to a gradient, or an overflow must be known
@@ -392,6 +394,7 @@ static tl_remat_desc tli_ask_remat(const tli_op_run *o) {
     desc.budget_bytes = o->desc.budget_bytes;
     desc.base_bytes = o->desc.base_bytes;
     desc.alignment_bytes = limits.alignment_bytes;
+    desc.in_flight = o->desc.in_flight;
     desc.work_limit = o->desc.work_limit;
     desc.device = o->desc.device;
     desc.host_budget_bytes = o->desc.host_budget_bytes;
@@ -419,6 +422,7 @@ static void tli_drop_rows(tli_op_run *o) {
     tl_free_rows_plan(o->list.env, o->rows);
     tli_release(o->list.env, o->rows);
     o->rows = NULL;
+    o->desc.rows = NULL;
 }
 
 // Choose regions of rows for the budget; 1 byte: those of the least. Where nothing fits, the run says so.
@@ -429,6 +433,7 @@ static tl_result tli_choose_op_rows(tli_op_run *o, uint64_t budget_bytes) {
     tl_result result;
     if (!o->asked->may_cut_rows || !budget_bytes) return TL_OK;
     tli_zero(&cut, sizeof cut);
+    o->rows_within = budget_bytes;
     desc.budget_bytes = budget_bytes;
     cut.alignment_bytes = desc.alignment_bytes;
     cut.device = desc.device;
@@ -450,29 +455,80 @@ static tl_result tli_choose_op_pieces(tli_op_run *o) {
     return tli_use_pieces(o, piece_bytes);
 }
 
-// The fewest bytes of all: with pieces of one row each, where there may be pieces.
+// -- operations: regions that are too large --
+//
+// Regions are chosen for the cheapest plan of all. A strategy that says which plan it is, or tables that count,
+// can take more; then others are chosen, in this order, until a run fits:
+//
+//     regions for the budget, less what was too much, a few times -> those of the least budget -> pieces alone
+
+#define TLI_ROW_TURNS 3
+
+// The budget that regions are chosen for next.
+static uint64_t tli_find_tighter(const tli_op_run *o) {
+    uint64_t budget = o->desc.budget_bytes;
+    uint64_t needed = o->list.env ? tl_find_least_budget(&o->list.env->error) : 0;
+    if (o->row_turns > TLI_ROW_TURNS || budget < o->figures.least_bytes || needed <= budget) return 1;
+    return o->rows_within > needed - budget ? o->rows_within - (needed - budget) : 1;
+}
+
+// Of what regions and pieces are refused with, keep the one that names fewer bytes.
+static void tli_keep_lesser_refusal(tli_op_run *o) {
+    tl_env *env = o->list.env;
+    uint64_t with_rows = tl_find_least_budget(&o->row_refusal);
+    if (env && with_rows < tl_find_least_budget(&env->error)) env->error = o->row_refusal;
+}
+
+// After a run was refused: choose other regions. Returns the refusal where there are no others.
+static tl_result tli_choose_tighter(tli_op_run *o, tl_result refusal) {
+    int was_tightest = o->rows_within == 1;
+    tl_result result;
+    if (refusal != TL_ERROR_INFEASIBLE) return refusal;
+    if (!o->rows_within) tli_keep_lesser_refusal(o);
+    if (!o->rows_within || (was_tightest && !(o->rows && tli_may_cut(o)))) return refusal;
+    if (was_tightest && o->list.env) o->row_refusal = o->list.env->error;
+    o->row_turns++;
+    o->rows_within = was_tightest ? 0 : tli_find_tighter(o);
+    tli_drop_rows(o);
+    tl_free_graph(o->list.env, &o->in_pieces);
+    result = was_tightest ? TL_OK : tli_choose_op_rows(o, o->rows_within);
+    return result ? result : tli_choose_op_pieces(o);
+}
+
+// -- operations: figures --
+
+// The fewest bytes of the run with regions of rows, where there are any.
+static tl_result tli_find_least_with_rows(tli_op_run *o, uint64_t *bytes) {
+    tli_op_run tight = *o;
+    tl_run_desc desc;
+    tl_result result = tli_choose_op_rows(&tight, 1);
+    desc = tight.desc;
+    *bytes = UINT64_MAX;
+    if (!result && tight.rows) result = tli_find_needed(o, &desc, bytes);
+    tli_drop_rows(&tight);
+    return result;
+}
+
+// The same with pieces of one row each.
+static tl_result tli_find_least_with_pieces(tli_op_run *o, uint64_t *bytes) {
+    tli_op_run tight = *o;
+    tl_run_desc desc = o->desc;
+    tl_result result = tli_use_pieces(&tight, 0);
+    *bytes = 0;
+    if (!result) result = tli_find_needed(&tight, &desc, bytes);
+    tl_free_graph(o->list.env, &tight.in_pieces);
+    return result;
+}
+
+// The fewest bytes of all, of what the run may do.
 static tl_result tli_find_least_bytes(tli_op_run *o) {
     tl_run_desc desc = o->desc;
-    tli_op_run tight = *o;
-    tl_result result = TL_OK;
-    tl_init_graph(&tight.graph);
-    if (o->asked->may_cut_rows) {
-        tight.desc.graph = tli_op_graph(o);
-        result = tli_choose_op_rows(&tight, 1);
-        desc.rows = tight.desc.rows;
-        if (!result) result = tli_find_needed(o, &desc, &o->figures.least_bytes);
-        tli_drop_rows(&tight);
-        return result;
-    }
-    if (tli_may_cut(o)) {
-        tight.desc.graph = tli_op_graph(o);
-        result = tli_use_pieces(&tight, 0);
-        o->figures.least_bytes = 0;
-        if (!result) result = tli_find_needed(&tight, &desc, &o->figures.least_bytes);
-        tl_free_graph(o->list.env, &tight.graph);
-        return result;
-    }
-    return tli_find_needed(o, &desc, &o->figures.least_bytes);
+    uint64_t cut = UINT64_MAX, *least = &o->figures.least_bytes;
+    tl_result result = o->asked->may_cut_rows ? tli_find_least_with_rows(o, &cut) : TL_OK;
+    if (result) return result;
+    result = tli_may_cut(o) ? tli_find_least_with_pieces(o, least) : tli_find_needed(o, &desc, least);
+    if (cut < *least) *least = cut;
+    return result;
 }
 
 // Find the budget, and what it is to be compared with.
@@ -493,6 +549,8 @@ static tl_result tli_find_figures(tli_op_run *o) {
     if (asked->may_cut_rows & ~1)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(MAY_CUT_ROWS_MUST_BE_0_OR_1));
+    if (!result && asked->may_cut_rows && tli_find_rows_rule(&o->desc))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, tli_find_rows_rule(&o->desc));
     if (!result && asked->figures) result = tli_find_least_bytes(o);
     if (!result) result = tli_choose_op_rows(o, o->desc.budget_bytes);
     return result ? result : tli_choose_op_pieces(o);
@@ -591,8 +649,12 @@ static tl_result tli_find_figures(tli_op_run *o) {
         !o->asked->may_train_in_pieces && !o->asked->may_cut_rows) return TL_OK;
     return tli_fail(o->list.env, TL_ERROR_UNSUPPORTED, o->list.function, TLI_RULE(FIGURES_TL_NO_PLANNERS));
 }
-#endif
 
+static tl_result tli_choose_tighter(tli_op_run *o, tl_result refusal) {
+    (void)o;
+    return refusal;
+}
+#endif
 
 // -- operations: runs --
 
@@ -638,6 +700,28 @@ static tl_result tli_open_op_run(tli_op_run *o) {
     return result;
 }
 
+// Start the run of what was chosen.
+static tl_result tli_try_op_run(tli_op_run *o, tl_run **run) {
+    tl_graph *taken = tli_find_taken(o);
+    tl_result result = tli_init_run(o->list.env, &o->desc, TLI_RUN_OF_OPS, taken, o->rows != NULL, run);
+    if (result) return result;
+    o->rows = NULL;     // the run has taken over these, and the graph
+    if (taken) tl_init_graph(taken);
+    return TL_OK;
+}
+
+static tl_result tli_start_op_run(tli_op_run *o, tl_run **run) {
+    tli_quiet quiet = tli_begin_quiet(o->list.env);
+    tl_result result;
+    do {
+        result = tli_try_op_run(o, run);
+        if (!result) break;
+        result = tli_choose_tighter(o, result);
+    } while (!result);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
 TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl_op *ops, int32_t op_count,
                                   tl_run **run) {
     tli_op_run o;
@@ -660,12 +744,7 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
 #endif
     result = tli_open_op_run(&o);
     if (!result) result = tli_find_figures(&o);
-    if (!result) {
-        result = tli_init_run(env, &o.desc, TLI_RUN_OF_OPS, o.desc.graph ? NULL : &o.graph, o.rows != NULL,
-                              run);
-        if (!result) o.rows = NULL;                    // as these
-        if (!o.desc.graph) tl_init_graph(&o.graph);    // the run has taken it over
-    }
+    if (!result) result = tli_start_op_run(&o, run);
     if (!result) result = tli_write_initial(&o.list, *run);
     if (result && *run) { tl_free_run(*run); *run = NULL; }
     if (!result) {
@@ -675,6 +754,7 @@ TLI_IMPL tl_result tl_init_op_run(tl_env *env, const tl_run_desc *desc, const tl
     }
     if (desc->figures) *desc->figures = o.figures;
     tl_free_graph(env, &o.graph);
+    tl_free_graph(env, &o.in_pieces);
 #ifndef TL_NO_PLANNERS
     tli_drop_rows(&o);
 #endif

@@ -336,21 +336,18 @@ static tl_result tli_start_run(tli_start *s, tl_run **out) {
     return s->desc.counts_tables ? tli_start_with_pool(s, out) : tli_try_run(s, out);
 }
 
-// graph: NULL = desc's; else the run takes it over, or it is released where no run is made. takes_rows: 1 = a
-// run that is made takes over desc->rows, too.
+// graph: NULL = desc's; else the run takes it over. takes_rows: 1 = it takes over desc->rows, too. Where no run
+// is made both stay with the caller.
 static tl_result tli_init_run(tl_env *env, const tl_run_desc *desc, tli_run_form form, tl_graph *graph,
                               int32_t takes_rows, tl_run **out) {
     tli_start s;
-    tl_result result;
     tli_zero(&s, sizeof s);
     s.env = env;
     s.desc = *desc;
     s.form = form;
     s.graph = graph;
     s.takes_rows = takes_rows;
-    result = tli_start_run(&s, out);
-    if (result && graph) tl_free_graph(env, graph);
-    return result;
+    return tli_start_run(&s, out);
 }
 
 #ifndef TL_NO_PLANNERS
