@@ -293,6 +293,67 @@ static void less_than_the_least_is_refused_with_it(void **state) {
     assert_int_equal(tl_find_least_budget(&env.error), least);
 }
 
+// -- saves --
+
+typedef struct saved { char data[1 << 16]; size_t length; } saved;
+
+static tl_result add_saved(void *user, const char *bytes, size_t length) {
+    saved *s = (saved *)user;
+    assert_true(length <= sizeof s->data - s->length);
+    memcpy(s->data + s->length, bytes, length);
+    s->length += length;
+    return TL_OK;
+}
+
+// Train half of the steps within one budget and the others within another, from a save.
+static void train_in_halves(bed *b, tl_env *env, const uint64_t *budgets) {
+    static saved s;
+    int half;
+    s.length = 0;
+    for (half = 0; half < 2; half++) {
+        tl_cpu_backend_desc cpu;
+        tl_backend backend;
+        tl_run_desc desc;
+        tl_run *run;
+        tl_tensor loss = { LOSS, 0 }, w1 = { W1, 0 }, w2 = { W2, 0 };
+        tl_sink sink = { add_saved, &s };
+        int step;
+        memset(&cpu, 0, sizeof cpu);
+        memset(&desc, 0, sizeof desc);
+        assert_int_equal(tl_init_cpu_backend(env, &cpu, &backend), TL_OK);
+        desc.backend = &backend;
+        desc.budget_bytes = budgets[half];
+        desc.load = load;
+        desc.load_user = &b->n;
+        desc.may_cut_rows = 1;
+        assert_int_equal(tl_init_op_run(env, &desc, b->ops, OPS, &run), TL_OK);
+        if (half && tl_load_run(run, s.data, s.length)) fail_msg("%s", env->error.text);
+        for (step = half * STEPS / 2; step < (half + 1) * STEPS / 2; step++)
+            if (tl_run_plan(run) || tl_read_tensor(run, loss, &b->loss[step], 4)) fail_msg("%s", env->error.text);
+        if (!half) assert_int_equal(tl_save_run(run, sink), TL_OK);
+        assert_int_equal(tl_read_tensor(run, w1, b->w1, sizeof b->w1) | tl_read_tensor(run, w2, b->w2, sizeof b->w2), TL_OK);
+        tl_free_run(run);
+        tl_free_cpu_backend(env, &backend);
+    }
+}
+
+// A save knows nothing of regions: a run with others, or none, goes on from it.
+static void saves_go_on_with_other_regions(void **state) {
+    static bed whole, cut;
+    static const uint64_t budgets[][2] = { { 38456, 0 }, { 0, 38456 }, { 38456, 60000 }, { 60000, 38456 } };
+    tl_env env = silent_env();
+    size_t k;
+    (void)state;
+    open_bed(&whole, TL_STATE_TRAINED);
+    assert_int_equal(train(&whole, &env, 0, 1, 0), TL_OK);
+    for (k = 0; k < 4; k++) {
+        open_bed(&cut, TL_STATE_TRAINED);
+        train_in_halves(&cut, &env, budgets[k]);
+        assert_true(cut.n.row_calls > 0);
+        assert_same_training(&whole, &cut);
+    }
+}
+
 // -- options beside may_cut_rows --
 
 typedef enum option {
@@ -433,6 +494,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_whole_training),
         cmocka_unit_test(less_than_the_least_is_refused_with_it),
+        cmocka_unit_test(saves_go_on_with_other_regions),
         cmocka_unit_test(each_option_has_a_least_budget_that_is_one),
         cmocka_unit_test(other_options_are_refused_at_every_budget),
         cmocka_unit_test(wrong_fields_are_refused),

@@ -206,9 +206,11 @@ static uint64_t tli_hash_member_formats(const tl_run *run, int32_t id, int32_t a
     int32_t place = run->graph->nodes[id].first_input + (tli_has_members(run) ? run->members.outer[caller] : 0);
     const tl_node *member = &graph->nodes[caller];
     uint64_t hash = (uint64_t)caller + 1;
-    for (i = 0; i < member->input_count && !tli_is_region(run, id); i++) {    // whose are f32
-        int is_inner = tli_is_inner(run, id, at, graph->inputs[member->first_input + i].tensor);
-        hash = tli_hash_format(run, hash, is_inner ? first : run->graph->inputs[place++].tensor);
+    for (i = 0; i < member->input_count; i++) {
+        int32_t tensor = graph->inputs[member->first_input + i].tensor;
+        if (tli_is_region(run, id)) hash = tl_mix_u64(hash, TL_FORMAT_F32);
+        else if (tli_is_inner(run, id, at, tensor)) hash = tli_hash_format(run, hash, first);
+        else hash = tli_hash_format(run, hash, run->graph->inputs[place++].tensor);
     }
     for (i = 0; i < member->output_count; i++)
         hash = tli_hash_format(run, hash, tli_calls_members(run, id) ? first : first + i);
