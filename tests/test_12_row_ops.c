@@ -466,6 +466,41 @@ static void wrong_fields_are_refused(void **state) {
     assert_non_null(strstr(env.error.text, "rows: the bytes of output 0 must divide by them"));
 }
 
+// A kernel that writes one float too much, as it would for all rows.
+static tl_result dense_too_far(const tl_kernel_call *call, void *user) {
+    tl_result result = dense_forward(call, user);
+    if (call->by_rows) f32(call->outputs[0])[call->count * ((const dense *)user)->s->out] = 1;
+    return result;
+}
+
+// A checked backend names the member of a region whose kernel it is, not the region.
+static void a_kernel_that_writes_beside_its_rows_is_named(void **state) {
+    static bed b;
+    tl_env env = silent_env();
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_run *run;
+    (void)state;
+    open_bed(&b, TL_STATE_TRAINED);
+    b.ops[LOGITS].name = "logits";
+    b.ops[LOGITS].forward = dense_too_far;
+    memset(&cpu, 0, sizeof cpu);
+    memset(&desc, 0, sizeof desc);
+    cpu.checked = 1;
+    assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
+    desc.backend = &backend;
+    desc.budget_bytes = 60000;
+    desc.load = load;
+    desc.load_user = &b.n;
+    desc.may_cut_rows = 1;
+    assert_int_equal(tl_init_op_run(&env, &desc, b.ops, OPS, &run), TL_OK);
+    assert_int_equal(tl_run_plan(run), TL_ERROR_CORRUPT);
+    assert_non_null(strstr(env.error.text, "): logits: the kernel wrote behind the last byte of output 0"));
+    tl_free_run(run);
+    tl_free_cpu_backend(&env, &backend);
+}
+
 static void each_allocation_that_fails_is_reported(void **state) {
     static bed b;
     uint64_t budget;
@@ -498,6 +533,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(each_option_has_a_least_budget_that_is_one),
         cmocka_unit_test(other_options_are_refused_at_every_budget),
         cmocka_unit_test(wrong_fields_are_refused),
+        cmocka_unit_test(a_kernel_that_writes_beside_its_rows_is_named),
         cmocka_unit_test(each_allocation_that_fails_is_reported),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);

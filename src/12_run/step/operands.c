@@ -397,6 +397,10 @@ static tl_result tli_fail_unmap(tl_run *run, tl_result why) {
         if (TLI_ERROR_TEXT) {
             tli_put_last_step(run, &s.text);
             tli_put(&s.text, ": ");
+            if (tli_calls_members(run, run->at.last.node)) {
+                tli_put(&s.text, tl_name_node(tli_caller_graph(run), run->at.call.node));
+                tli_put(&s.text, ": ");
+            }
         }
         tli_put_text(&s, "");
         if (TLI_ERROR_TEXT) tli_put_operand_of(run, run->at.call.failed, &s.text);
