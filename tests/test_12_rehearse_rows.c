@@ -323,10 +323,174 @@ static void right_declarations_are_left_alone(void **state) {
     }
 }
 
+// -- queries, keys and values in one tensor of two columns each --
+
+enum { H = 2, SCORES, MIXED, ENDS, PART_OPS };
+
+typedef struct parts {
+    bed       b;                // its ops 0 to 2: the tensor is made by a dense layer
+    tl_op     ops[PART_OPS];
+    tl_tensor reads[2][2];
+    tl_relation relations[2][2];
+    int       values;           // the column that values begin at
+} parts;
+
+static tl_result scores_forward(const tl_kernel_call *call, void *user) {
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, k;
+    (void)user;
+    for (r = first; r < end; r++)
+        for (k = 0; k < ROWS; k++) {
+            const float *q = row_of(call->inputs[0], r), *key = part_of(call->inputs[1], k) + 2;
+            ((float *)call->outputs[0].host)[(r - first) * ROWS + k] = q[0] * key[0] + q[1] * key[1];
+        }
+    return TL_OK;
+}
+
+static tl_result scores_backward(const tl_kernel_call *call, void *user) {
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, k, i;
+    (void)user;
+    for (r = first; r < end; r++)
+        for (k = 0; k < ROWS; k++) {
+            float dy = ((const float *)call->output_grads[0].host)[(r - first) * ROWS + k];
+            for (i = 0; i < 2; i++) {
+                row_of(call->input_grads[0], r)[i] += dy * part_of(call->inputs[1], k)[2 + i];
+                part_of(call->input_grads[1], k)[2 + i] += dy * row_of(call->inputs[0], r)[i];
+            }
+        }
+    return TL_OK;
+}
+
+static tl_result values_forward(const tl_kernel_call *call, void *user) {
+    const parts *p = (const parts *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, k, i;
+    for (r = first; r < end; r++)
+        for (i = 0; i < 2; i++) {
+            float sum = 0;
+            for (k = 0; k < ROWS; k++)
+                sum += ((const float *)call->inputs[0].host)[(r - first) * ROWS + k] * part_of(call->inputs[1], k)[p->values + i];
+            ((float *)call->outputs[0].host)[(r - first) * 2 + i] = sum;
+        }
+    return TL_OK;
+}
+
+static tl_result values_backward(const tl_kernel_call *call, void *user) {
+    const parts *p = (const parts *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, k, i;
+    for (r = first; r < end; r++)
+        for (k = 0; k < ROWS; k++)
+            for (i = 0; i < 2; i++) {
+                float dy = ((const float *)call->output_grads[0].host)[(r - first) * 2 + i];
+                ((float *)call->input_grads[0].host)[(r - first) * ROWS + k] += dy * part_of(call->inputs[1], k)[p->values + i];
+                part_of(call->input_grads[1], k)[p->values + i] += dy * ((const float *)call->inputs[0].host)[(r - first) * ROWS + k];
+            }
+    return TL_OK;
+}
+
+static tl_result ends_forward(const tl_kernel_call *call, void *user) {
+    int i;
+    (void)user;
+    ((float *)call->outputs[0].host)[0] = 0;
+    for (i = 0; i < ROWS * 2; i++) ((float *)call->outputs[0].host)[0] += ((const float *)call->inputs[0].host)[i] * ((const float *)call->inputs[0].host)[i];
+    return TL_OK;
+}
+
+static tl_result ends_backward(const tl_kernel_call *call, void *user) {
+    int i;
+    (void)user;
+    for (i = 0; i < ROWS * 2; i++)
+        ((float *)call->input_grads[0].host)[i] += 2 * ((const float *)call->output_grads[0].host)[0] * ((const float *)call->inputs[0].host)[i];
+    return TL_OK;
+}
+
+static void open_parts(parts *p, int values, int keys_relation, int values_relation) {
+    int k;
+    memset(p, 0, sizeof *p);
+    open_bed(&p->b, NO_FAULT);
+    memcpy(p->ops, p->b.ops, 3 * sizeof p->ops[0]);
+    p->ops[H].relations = p->b.relations;
+    p->ops[H].inputs = p->b.reads;
+    p->values = values;
+    p->reads[0][0].node = p->reads[0][1].node = p->reads[1][1].node = H;
+    p->reads[1][0].node = SCORES;
+    p->relations[0][0].kind = p->relations[1][0].kind = TL_RELATION_SAME;
+    p->relations[0][1].kind = keys_relation;
+    p->relations[1][1].kind = values_relation;
+    for (k = 0; k < 2; k++) {
+        tl_op *op = &p->ops[SCORES + k];
+        op->name = k ? "values" : "scores";
+        op->forward = k ? values_forward : scores_forward;
+        op->backward = k ? values_backward : scores_backward;
+        op->user = p;
+        op->inputs = p->reads[k];
+        op->input_count = 2;
+        op->output_bytes = ROWS * (k ? 2 : ROWS) * 4;
+        op->needs = "in0,in1";
+        op->rows = ROWS;
+        op->relations = p->relations[k];
+        op->ordered = 1;
+    }
+    p->ops[ENDS].name = "ends";
+    p->ops[ENDS].forward = ends_forward;
+    p->ops[ENDS].backward = ends_backward;
+    p->ops[ENDS].output_bytes = 4;
+    p->ops[ENDS].keep = 1;
+}
+
+// Rehearse. Returns how many errors there are, and notes the last.
+static int rehearse_parts(parts *p, tl_finding *last) {
+    tl_env env = silent_env();
+    tl_cpu_backend_desc cpu;
+    tl_backend backend;
+    tl_run_desc desc;
+    tl_rehearsal found;
+    tl_run *run = NULL;
+    float x[ROWS * WIDTH];
+    tl_tensor tensor = { 0, 0 };
+    int32_t i, errors;
+    memset(&cpu, 0, sizeof cpu);
+    memset(&desc, 0, sizeof desc);
+    for (i = 0; i < ROWS * WIDTH; i++) x[i] = (float)((i * 31) % 17) / 9.0f - 0.8f;
+    assert_int_equal(tl_init_cpu_backend(&env, &cpu, &backend), TL_OK);
+    desc.backend = &backend;
+    if (tl_init_op_run(&env, &desc, p->ops, PART_OPS, &run)) fail_msg("%s", env.error.text);
+    assert_int_equal(tl_write_tensor(run, tensor, x, sizeof x), TL_OK);
+    if (tl_rehearse_run(run, NULL, &found)) fail_msg("%s", env.error.text);
+    for (i = 0; i < found.finding_count; i++) if (!found.findings[i].is_advice) *last = found.findings[i];
+    errors = found.error_count;
+    tl_free_rehearsal(&env, &found);
+    tl_free_run(run);
+    tl_free_cpu_backend(&env, &backend);
+    return (int)errors;
+}
+
+// A node whose gradients of one tensor are of its own rows and of all may be called in blocks; what it adds to as a
+// part, no other node may.
+static void parts_are_of_one_node_alone(void **state) {
+    static parts p;
+    tl_finding last;
+    (void)state;
+    open_parts(&p, 4, TL_RELATION_PART, TL_RELATION_PART);
+    assert_int_equal(rehearse_parts(&p, &last), 0);
+    open_parts(&p, 4, TL_RELATION_WHOLE, TL_RELATION_WHOLE);
+    assert_int_equal(rehearse_parts(&p, &last), 0);
+    open_parts(&p, 2, TL_RELATION_WHOLE, TL_RELATION_WHOLE);     // values are the keys
+    assert_int_equal(rehearse_parts(&p, &last), 0);
+    open_parts(&p, 2, TL_RELATION_WHOLE, TL_RELATION_PART);
+    assert_int_equal(rehearse_parts(&p, &last), 1);
+    assert_int_equal(last.kind, TL_FINDING_PART_SHARED);
+    assert_int_equal(last.node, SCORES);        // backwards come last node first
+    assert_int_equal(last.byte, 2 * 4);
+    open_parts(&p, 3, TL_RELATION_PART, TL_RELATION_PART);       // one column is in both
+    assert_int_equal(rehearse_parts(&p, &last), 1);
+    assert_int_equal(last.kind, TL_FINDING_PART_SHARED);
+    assert_int_equal(last.byte, 3 * 4);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wrong_declaration_is_named),
         cmocka_unit_test(right_declarations_are_left_alone),
+        cmocka_unit_test(parts_are_of_one_node_alone),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,6 +100,7 @@ static tl_result tli_probe_plain(tli_probe *p, int may_be_still, int *repeats) {
 static tl_result tli_probe_all(tli_probe *p, int may_be_still) {
     int repeats = 0, untouched = 0;
     tl_result result = tli_probe_plain(p, may_be_still, &repeats);
+    if (!result && repeats && p->step->call.kind == TL_STEP_BACKWARD) tli_check_parts(p);
     if (!result && repeats) result = tli_probe_undefined(p, &untouched);
     if (!result && repeats) result = p->step->call.kind == TL_STEP_BACKWARD
         ? tli_probe_backward(p, untouched) : tli_probe_forward(p, untouched);

@@ -53,6 +53,8 @@ typedef struct tli_rehearsing {
                                  // of input gradients after each backward, as they were made first
     uint64_t     *ends;          // [tensor_count] hashes of the results after pass 1
     uint8_t      *is_made;       // [tensor_count + node_count + input_count] 1 = its hash is in `made`
+    uint64_t     *part_places;   // [tensor_count + 1] of tensors that a node reads a part of, in `parts`
+    uint8_t      *parts;         // a byte for each word of these: who has added to its gradient
     uint64_t     *times, *calls; // [2 * node_count * pass_count] of each pass: ns of a node's forwards, of its
                                  // backward, and how many calls these were
 } tli_rehearsing;

@@ -746,8 +746,14 @@ static tl_result tli_alloc_rehearsal(tli_rehearsing *r) {
     r->is_written = (uint8_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, 2);
     r->statistics = (char *)tli_alloc_array(r->env, tli_statistics_before(graph, graph->tensor_count) + 1, 2);
     r->readers = (int32_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count, sizeof *r->readers);
+    r->part_places = (uint64_t *)tli_alloc_array(r->env, (uint64_t)graph->tensor_count + 1,
+                                                 sizeof *r->part_places);
+    if (r->part_places) {
+        tli_place_row_parts(graph, r->part_places);
+        r->parts = (uint8_t *)tli_alloc_array(r->env, r->part_places[graph->tensor_count] + 1, 1);
+    }
     if (r->made && r->is_made && r->ends && r->state && r->inputs && r->is_written && r->is_still &&
-        r->statistics && r->readers) {
+        r->statistics && r->readers && r->parts) {
         (void)tli_move_variables(&r->asked->desc, r->state, TLI_VARIABLES_TAKE);
         return TL_OK;
     }
@@ -804,6 +810,8 @@ TLI_IMPL tl_result tl_rehearse_run(tl_run *run, const tl_rehearsal_desc *desc, t
     tli_release(r.env, r.made);
     tli_release(r.env, r.is_made);
     tli_release(r.env, r.readers);
+    tli_release(r.env, r.part_places);
+    tli_release(r.env, r.parts);
     tli_release(r.env, r.ends);
     tli_release(r.env, r.inputs);
     tli_release(r.env, r.is_written);

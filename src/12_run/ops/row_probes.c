@@ -72,9 +72,11 @@ static void tli_describe_block(const tli_row_probe *b, const tli_change *change)
     int32_t i;
     tli_describe_probe(p, change);
     for (i = 0; i < p->count; i++) {
-        const tli_shadow *s = &p->shadows[p->shadows[i].same];
+        tli_shadow shadow = p->shadows[i], *s = &shadow;
         tl_operand *operand = &p->operands[i];
-        uint64_t row = tli_find_probed_row(b, s);
+        uint64_t row;
+        shadow.bytes = p->shadows[shadow.same].bytes;   // of a gradient that another input has, too
+        row = tli_find_probed_row(b, s);
         tli_hide_rows(b, &p->shadows[i]);
         if (s->kind == TL_OPERAND_SCRATCH)
             operand->range.bytes = tli_row_scratch(operand->range.bytes, b->count, b->rows->rows);
@@ -120,6 +122,19 @@ static int tli_differ_by_rounding(const char *a, const char *b, uint64_t bytes) 
     return 1;
 }
 
+// Whether an operand is added up from block to block. A gradient may be that of several inputs.
+static int tli_is_probed_sum(const tli_row_probe *b, int32_t at) {
+    tli_shadow shadow;
+    int32_t i;
+    for (i = 0; i < b->p->count; i++) {
+        shadow = b->p->shadows[i];
+        if (shadow.same != at) continue;
+        shadow.bytes = b->p->shadows[at].bytes;
+        if (!tli_find_probed_row(b, &shadow)) return 1;
+    }
+    return 0;
+}
+
 // Compare what the blocks have made with what the plain call made. What is added up may be rounded otherwise,
 // unless the node says ordered. Saved bytes are the kernel's own business.
 static void tli_compare_blocks(const tli_row_probe *b, uint32_t word) {
@@ -128,7 +143,7 @@ static void tli_compare_blocks(const tli_row_probe *b, uint32_t word) {
     for (i = 0; i < p->count; i++) {
         const tli_shadow *s = &p->shadows[i];
         const char *made = p->work + s->at, *plain = p->after + s->at;
-        int is_sum = !tli_find_probed_row(b, s);
+        int is_sum = tli_is_probed_sum(b, i);
         if (!tli_is_effect(s)) continue;
         if (s->kind != TL_OPERAND_SAVED && !tli_same_bytes(made, plain, s->bytes)) {
             int is_rounding = is_sum && tli_differ_by_rounding(made, plain, s->bytes);
@@ -200,6 +215,19 @@ static void tli_check_block_scratch(const tli_row_probe *b, uint32_t word) {
         tli_note_finding(b->p, TL_FINDING_BEYOND_WRITTEN, s, share);
 }
 
+// Whether a backward adds to the gradient of what is read whole for another input, too. No region calls it in
+// blocks, because these sums would come in another order.
+static int tli_adds_whole_twice(const tli_row_probe *b) {
+    const tl_node_input *inputs = &b->graph->inputs[b->p->node->first_input];
+    const tl_relation *relations = &b->graph->attributes->relations[b->rows->first_relation];
+    int32_t k, j;
+    for (k = 0; k < b->p->node->input_count; k++)
+        for (j = 0; j < b->p->node->input_count && relations[k].kind == TL_RELATION_WHOLE; j++)
+            if (j != k && inputs[j].tensor == inputs[k].tensor &&
+                tli_gets_gradient(b->graph, inputs[k].tensor)) return 1;
+    return 0;
+}
+
 static int tli_can_probe_blocks(const tli_row_probe *b) {
     const tl_node *node = b->p->node;
     int32_t k;
@@ -208,8 +236,71 @@ static int tli_can_probe_blocks(const tli_row_probe *b) {
         const tl_node *maker = &b->graph->nodes[tli_find_maker(b->graph, node, k)];
         if (maker->state == TL_STATE_STATISTIC || maker->state == TL_STATE_PIECES) return 0;
     }
-    return !b->has_windows || b->p->step->call.kind != TL_STEP_BACKWARD;
+    if (b->p->step->call.kind != TL_STEP_BACKWARD) return 1;
+    return !b->has_windows && !tli_adds_whole_twice(b);
 }
+
+// -- rehearsal: parts --
+//
+// A part of a tensor is read by one node alone, says TL_RELATION_PART. So where a backward adds to the gradient
+// of such a tensor, no other one does. A byte for each word of it says who has added there.
+
+enum { TLI_PART_ADDED = 1, TLI_PART_READER_ADDED = 2 };
+
+static int tli_reads_part(const tl_graph *graph, int32_t id, int32_t k) {
+    const tl_node_rows *rows = tli_find_rows(graph, id);
+    return rows && graph->attributes->relations[rows->first_relation + k].kind == TL_RELATION_PART;
+}
+
+// Find the places of tensors that a node reads a part of, and how many bytes these are: [tensor_count + 1]; of
+// other tensors there are none.
+static void tli_place_row_parts(const tl_graph *graph, uint64_t *places) {
+    uint64_t sum = 0, words;
+    int32_t id, k;
+    for (k = 0; k <= graph->tensor_count; k++) places[k] = 0;
+    for (id = 0; id < graph->node_count; id++)
+        for (k = 0; k < graph->nodes[id].input_count; k++)
+            if (tli_reads_part(graph, id, k)) places[graph->inputs[graph->nodes[id].first_input + k].tensor] = 1;
+    for (k = 0; k <= graph->tensor_count; k++) {
+        words = k < graph->tensor_count && places[k] ? graph->outputs[k].bytes / 4 : 0;
+        places[k] = sum;
+        sum = tli_add_capped(sum, words);
+    }
+}
+
+// Whether a node reads a tensor as a part, and not otherwise as well.
+static int tli_reads_parts_alone(const tl_graph *graph, int32_t id, int32_t tensor) {
+    int32_t k;
+    for (k = 0; k < graph->nodes[id].input_count; k++)
+        if (graph->inputs[graph->nodes[id].first_input + k].tensor == tensor && !tli_reads_part(graph, id, k))
+            return 0;
+    return 1;
+}
+
+// Note where a backward has added to the gradients of tensors with parts.
+static void tli_check_parts(tli_probe *p) {
+    const tl_graph *graph = p->run->graph;
+    int32_t i, id = p->step->call.node;
+    for (i = 0; i < p->count; i++) {
+        const tli_shadow *s = &p->shadows[i];
+        int32_t tensor;
+        uint8_t *marks, mark, other;
+        uint64_t at;
+        if (s->kind != TL_OPERAND_INPUT_GRADIENT || s->missing || s->same != i || !s->bytes) continue;
+        tensor = graph->inputs[p->node->first_input + s->index].tensor;
+        if (p->r->part_places[tensor] == p->r->part_places[tensor + 1]) continue;
+        marks = p->r->parts + p->r->part_places[tensor];
+        other = tli_reads_parts_alone(graph, id, tensor) ? TLI_PART_ADDED : TLI_PART_READER_ADDED;
+        mark = other == TLI_PART_ADDED ? TLI_PART_ADDED | TLI_PART_READER_ADDED : TLI_PART_ADDED;
+        for (at = 0; at + 4 <= s->bytes; at += 4) {
+            if (tli_same_bytes(p->before + s->at + at, p->after + s->at + at, 4)) continue;
+            if (marks[at / 4] & other) { tli_note_finding(p, TL_FINDING_PART_SHARED, s, at); break; }
+            marks[at / 4] |= mark;
+        }
+    }
+}
+
+// -- rehearsal: calls for blocks --
 
 // The same bytes come of calls for blocks of rows as of one call for all.
 static tl_result tli_probe_row_blocks(tli_probe *p) {
