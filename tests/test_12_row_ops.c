@@ -272,6 +272,8 @@ static void weights_are_those_of_the_whole_training(void **state) {
             if (train(&cut, &env, budget, passes[k], 1)) fail_msg("%s", env.error.text);
             assert_true(cut.report.taken_bytes <= budget + 63);
             assert_true(cut.n.row_calls > 0 || budget >= without);
+            assert_int_equal(cut.report.base_cost, whole.report.base_cost);     // not that of regions, which make more again
+            assert_true(cut.report.planned_cost >= cut.report.base_cost);
             assert_same_training(&whole, &cut);
         }
         print_message("%d passes: keep all %lu, least %lu, with rows %lu\n", (int)passes[k], (unsigned long)cut.figures.keep_all_bytes,

@@ -157,7 +157,19 @@ static tl_result tli_take_rows(tl_run *run) {
     run->graph = &rows->graph;
     return TL_OK;
 }
+// The cost of a pass in which every forward and backward of the caller's graph runs once. planned: that of the
+// run's graph, whose regions make members again.
+static uint64_t tli_find_base_cost(const tl_run *run, uint64_t planned) {
+    uint64_t slots = (uint64_t)run->slot_count, sum;
+    if (!run->rows) return planned;
+    sum = tli_sum_step_costs(run->members.graph, run->inference);
+    return sum <= UINT64_MAX / slots ? sum * slots : UINT64_MAX;
+}
 #elif !defined(TL_ONLY_TABLES)
+static uint64_t tli_find_base_cost(const tl_run *run, uint64_t planned) {
+    (void)run;
+    return planned;
+}
 static int tli_is_region(const tl_run *run, int32_t id) {
     (void)run;
     (void)id;

@@ -482,7 +482,8 @@ typedef struct tl_run_report {
     uint64_t planned_host_peak_bytes, measured_host_peak_bytes;  // as those of the device, for the host copies
     uint64_t planned_host_taken_bytes, host_taken_bytes;  // as those of the device, for the host copies
     uint64_t end_bytes;           // in use after the pass: inputs and results
-    uint64_t planned_cost, base_cost;  // simulated, of one pass
+    uint64_t planned_cost, base_cost;  // simulated, of one pass; the second where every forward and backward
+                                  // runs once, as whole nodes
     uint64_t compute_ns;          // profiling: time inside kernels
 #endif
     int32_t  forward_count;       // forwards carried out, each counted once

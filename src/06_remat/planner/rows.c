@@ -73,7 +73,7 @@ static uint64_t tli_sum_step_costs(const tl_graph *graph, int inference) {
     int32_t id;
     for (id = 0; id < graph->node_count; id++) {
         sum = tli_add_capped(sum, graph->nodes[id].fwd_cost);
-        if (!inference) sum = tli_add_capped(sum, graph->nodes[id].bwd_cost);
+        if (!inference && graph->nodes[id].has_grad) sum = tli_add_capped(sum, graph->nodes[id].bwd_cost);
     }
     return sum;
 }

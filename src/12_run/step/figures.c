@@ -40,7 +40,7 @@ static void tli_report_pass(tl_run *run, const tl_account_counters *counters) {
     report->planned_arena_bytes = tli_planned_arena_bytes(run);
     report->planned_host_peak_bytes = planned->host_peak_bytes;
     report->planned_cost = planned->cost;
-    report->base_cost = planned->base_cost;
+    report->base_cost = tli_find_base_cost(run, planned->base_cost);
     report->measured_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_DEVICE], run->before_bytes[0]);
     report->measured_host_peak_bytes = tli_larger_u64(counters->peak_bytes[TL_TIER_HOST], run->before_bytes[1]);
     report->measured_arena_bytes = 0;
