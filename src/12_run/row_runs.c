@@ -160,10 +160,10 @@ static tl_result tli_take_rows(tl_run *run) {
 // The cost of a pass in which every forward and backward of the caller's graph runs once. planned: that of the
 // run's graph, whose regions make members again.
 static uint64_t tli_find_base_cost(const tl_run *run, uint64_t planned) {
-    uint64_t slots = (uint64_t)run->slot_count, sum;
+    uint64_t slot_total = (uint64_t)run->slot_count, sum;
     if (!run->rows) return planned;
     sum = tli_sum_step_costs(run->members.graph, run->inference);
-    return sum <= UINT64_MAX / slots ? sum * slots : UINT64_MAX;
+    return sum <= UINT64_MAX / slot_total ? sum * slot_total : UINT64_MAX;
 }
 #elif !defined(TL_ONLY_TABLES)
 static uint64_t tli_find_base_cost(const tl_run *run, uint64_t planned) {
