@@ -20,12 +20,14 @@ typedef struct net {
     float    w1[WIDTH * HIDDEN], w2[HIDDEN * CLASSES];
     int32_t  batch;             // of the pass that runs
     long     row_calls;
+    uint64_t binding;           // the largest range that a kernel can be given; 0 = any
 } net;
 
 static float *f32(tl_operand operand) { return (float *)operand.host; }
 
 static uint64_t rows_of(const tl_kernel_call *call, net *n) {
     n->row_calls += call->by_rows;
+    if (n->binding) assert_true(call->inputs[0].range.bytes <= n->binding && call->outputs[0].range.bytes <= n->binding);
     if (call->by_rows) assert_int_equal(call->total, ROWS);
     return call->by_rows ? call->count : ROWS;
 }
@@ -202,6 +204,15 @@ static tl_result load(tl_run *run, int32_t micro_batch, void *user) {
     return tl_write_tensor(run, x, n->x[n->batch], sizeof n->x[0]);
 }
 
+// A backend of the CPU whose kernels can be given less.
+static tl_backend roomy;
+static uint64_t small_binding;
+
+static void small_limits(void *self, tl_backend_limits *limits) {
+    roomy.limits(self, limits);
+    limits->binding_bytes = small_binding;
+}
+
 // Train with what is asked for; without a budget within as much as it takes.
 static tl_result train_asked(bed *b, tl_env *env, const tl_run_desc *asked) {
     tl_cpu_backend_desc cpu;
@@ -214,6 +225,9 @@ static tl_result train_asked(bed *b, tl_env *env, const tl_run_desc *asked) {
     memset(&cpu, 0, sizeof cpu);
     result = tl_init_cpu_backend(env, &cpu, &backend);
     if (result) return result;
+    roomy = backend;
+    small_binding = b->n.binding;
+    if (small_binding) backend.limits = small_limits;
     desc.backend = &backend;
     desc.figures = &b->figures;
     desc.load = load;
@@ -228,7 +242,7 @@ static tl_result train_asked(bed *b, tl_env *env, const tl_run_desc *asked) {
         assert_int_equal(b->report.measured_peak_bytes, b->report.planned_peak_bytes);
         tl_free_run(run);
     }
-    tl_free_cpu_backend(env, &backend);
+    tl_free_cpu_backend(env, &roomy);
     return result;
 }
 
@@ -426,6 +440,48 @@ static void each_option_has_a_least_budget_that_is_one(void **state) {
     }
 }
 
+// An op whose operands are larger than a binding is called for blocks of its rows, whether regions may be cut or not.
+static void what_no_binding_holds_is_cut_alone(void **state) {
+    static const uint64_t bindings[] = { 16384, 20000, 40000, 61440 };
+    static bed whole, cut;
+    tl_env env = silent_env();
+    size_t k;
+    int may_cut;
+    (void)state;
+    open_bed(&whole, TL_STATE_TRAINED);
+    assert_int_equal(train(&whole, &env, 0, 1, 0), TL_OK);
+    for (k = 0; k < 4; k++)
+        for (may_cut = 0; may_cut < 2; may_cut++) {
+            uint64_t least, calls = 61440 % (bindings[k] / 640 * 640) ? 61440 / (bindings[k] / 640 * 640) + 1 : 1, at;
+            open_bed(&cut, TL_STATE_TRAINED);
+            cut.n.binding = bindings[k];
+            if (train(&cut, &env, 0, 1, may_cut)) fail_msg("%s", env.error.text);
+            least = cut.figures.least_bytes;
+            assert_same_training(&whole, &cut);
+            assert_true(least < cut.figures.keep_all_bytes);
+            // the linear layer and the loss, forward and backward, of which the loss goes forward once more
+            if (calls > 1) assert_true(cut.n.row_calls >= (long)(4 * calls) * STEPS && cut.n.row_calls <= (long)(5 * calls) * STEPS);
+            else assert_int_equal(cut.n.row_calls, 0);
+            for (at = 0; at < 3; at++) {
+                uint64_t budget = least + (cut.figures.keep_all_bytes - least) / 3 * at;
+                open_bed(&cut, TL_STATE_TRAINED);
+                cut.n.binding = bindings[k];
+                if (train(&cut, &env, budget, 1, may_cut)) fail_msg("%s", env.error.text);
+                assert_true(cut.report.taken_bytes <= budget);
+                assert_same_training(&whole, &cut);
+            }
+        }
+    open_bed(&cut, TL_STATE_TRAINED);
+    cut.n.binding = 15000;      // less than a weight, which is whole in each call
+    assert_int_equal(train(&cut, &env, 0, 1, 1), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(env.error.text, "15360"));
+    open_bed(&cut, TL_STATE_TRAINED);
+    cut.n.binding = 16384;
+    cut.ops[LOGITS].ordered = 0;
+    assert_int_equal(train(&cut, &env, 0, 1, 1), TL_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(env.error.text, "is not cut: say takes_blocks, or rows"));
+}
+
 // What regions do not go with is refused whatever the budget is.
 static void other_options_are_refused_at_every_budget(void **state) {
     static bed b;
@@ -533,6 +589,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(less_than_the_least_is_refused_with_it),
         cmocka_unit_test(saves_go_on_with_other_regions),
         cmocka_unit_test(each_option_has_a_least_budget_that_is_one),
+        cmocka_unit_test(what_no_binding_holds_is_cut_alone),
         cmocka_unit_test(other_options_are_refused_at_every_budget),
         cmocka_unit_test(wrong_fields_are_refused),
         cmocka_unit_test(a_kernel_that_writes_beside_its_rows_is_named),

@@ -207,7 +207,7 @@ static void without_takes_blocks_they_are_refused_at_init(void **state) {
     assert_int_equal(init_net(&b, &graph, 0, 0, &run), TL_ERROR_UNSUPPORTED);
     assert_null(run);
     assert_string_equal(b.w.env.error.text, "tl_init_run: backend: its kernels can be given at most 50000 bytes at a time, "
-                                            "and node 1 (s) has 200012 and does not say takes_blocks");
+                                            "and node 1 (s) has 200012 and is not cut: say takes_blocks, or rows");
     b.w.backend.counters(b.w.backend.self, &counters);
     assert_int_equal(counters.block_count[TL_TIER_DEVICE], GRADIENTS);
     close_blocks(&b);

@@ -1135,7 +1135,7 @@
       "bytes of the largest range, of the node's") \
     X(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
-      "and does not say takes_blocks", \
+      "and is not cut: say takes_blocks, or rows", \
       "bytes of the largest range, of the node's") \
     X(MICRO_BATCHES_DO_NOT_FIT_31_BITS, "micro-batches: passes times slots do not fit 31 bits", "") \
     X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \

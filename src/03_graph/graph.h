@@ -1060,7 +1060,8 @@ TLDEF void      tl_free_rows_plan(tl_env *env, tl_rows_plan *rows);  // accepts 
 
 typedef struct tl_row_cut {
     int32_t first, last;             // nodes of the desc's graph: a region's first and last member
-    int32_t block_count;             // > 0; rounding up to units and to the alignment can leave fewer
+    int32_t block_count;             // > 0; rounding up to units and to the alignment can leave fewer, and
+                                     // binding_bytes can ask for more
 } tl_row_cut;
 
 typedef struct tl_cut_desc {
@@ -1073,6 +1074,9 @@ typedef struct tl_cut_desc {
     uint64_t          call_cost;     // of each call beyond those of whole nodes; 0 = call_latency_ns of device
     const tl_device  *device;        // 0 = moving again what is whole in each call takes no time
     const char       *op;            // of regions; 0 = "rows"
+    uint64_t          binding_bytes; // most bytes of an operand of a call (tl_backend_limits): blocks have so
+                                     // few rows, and a node beside the cuts that has larger operands is cut
+                                     // alone, if it can be; 0 = any
 } tl_cut_desc;
 
 // Cut regions into blocks of rows. A region has the name of its last node and all tensors from outside as

@@ -76,7 +76,7 @@ typedef struct tl_backend_limits {
                                  // mutes its log, around calls that may fail. 0 = not known
     uint64_t block_bytes;        // largest block; 0 = not known
     uint64_t binding_bytes;      // largest range that a kernel can be given; 0 = any. Operands of nodes that
-                                 // take blocks may be larger
+                                 // take blocks may be larger, and of ops that have rows
     int32_t  tiers_share_memory; // 1 = both tiers are taken from one memory: what one takes the other lacks, so
                                  // their capacities and budgets are not to be added up
     int32_t  bank_count;         // of the device tier, whose figures above are those of all banks; 0 = 1

@@ -119,7 +119,9 @@ typedef struct tl_kernel_call {
 // have `total` elements hold those of the call alone: the first byte at host, or of range, belongs to element
 // `first`; bytes behind the last whole element lie in the ranges of the last call, and in no count. Operands
 // with another number of elements, and scratch, are whole in every call. What depends on the number of an
-// element (random numbers of a dropout) goes by first, so no result depends on the ranges.
+// element (random numbers of a dropout) goes by first, so no result depends on the ranges. An op with rows is
+// called for blocks of them then, as a region of its own (tl_run_desc.rows); a graph's node, where
+// tl_cut_desc.binding_bytes asks for that.
 //
 // The members of a fused node (tl_run_desc.fusion) are called in the same way, for a block of elements at a
 // time and in turns: in a forward each member in order; in a backward first the forwards that run again (as
@@ -1078,7 +1080,8 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "go by call->first, count and total, read the rows that rin names, or take rows out") \
     X(TL_FINDING_NOT_ORDERED, "rounds %o otherwise when it is called for blocks of its rows", \
       "add row after row, read the rows that rin names, or take ordered out") \
-    X(TL_FINDING_PART_SHARED, "adds to %o what another node adds to, from byte %b on, though one reads a part", \
+    X(TL_FINDING_PART_SHARED, \
+      "adds to %o what another node adds to, from byte %b on, though one reads a part", \
       "read another part, or let rin say that all of it is read") \
     X(TL_FINDING_LOAD_REFUSED, "writes %b bytes there, which is refused", \
       "write a graph input, all of its bytes and no more") \

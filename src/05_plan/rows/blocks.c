@@ -21,6 +21,8 @@ typedef struct tli_cutting {
     const tl_graph *graph;
     tli_graph_rules rules;
     uint64_t alignment;
+    tl_row_cut *list;           // [list_count] the desc's, and nodes that are cut alone
+    int32_t  list_count;
     const tl_row_cut *cut;      // the one at hand, and what belongs to it:
     tl_row_member *members;     // [count]
     int32_t  count, number;     // members; which cut it is
@@ -236,10 +238,39 @@ static uint64_t tli_align_rows(const tli_cutting *c) {
     return unit;
 }
 
+// The most bytes of a row of what is cut in the calls of a member: operands, saved bytes, scratch.
+static uint64_t tli_find_widest_row(const tli_cutting *c, int32_t id) {
+    const tl_node *node = &c->graph->nodes[id];
+    uint64_t most = node->fwork_bytes;
+    int32_t k;
+    if (tli_cut_trains(c)) {
+        most = tli_larger_u64(most, tli_larger_u64(node->swork_bytes, node->bwork_bytes));
+        most = tli_larger_u64(most, node->saved_bytes);
+    }
+    if (!tli_cut_reduces(c, id)) most = tli_larger_u64(most, c->graph->outputs[node->first_output].bytes);
+    for (k = 0; k < node->input_count; k++)
+        if (!tli_reads_whole(c, id, k))
+            most = tli_larger_u64(most, c->graph->outputs[tli_cut_tensor(c, id, k)].bytes);
+    return most / c->rows + (most % c->rows > 0);
+}
+
+// The most rows of a block, whole units of them, with which no operand that is cut exceeds a binding.
+static uint64_t tli_find_bound_rows(const tli_cutting *c, uint64_t unit) {
+    uint64_t most = 1, rows;
+    int32_t at;
+    if (!c->desc->binding_bytes) return UINT64_MAX;
+    for (at = 0; at < c->count; at++)
+        most = tli_larger_u64(most, tli_find_widest_row(c, c->members[at].node));
+    rows = c->desc->binding_bytes / most / unit * unit;
+    return rows ? rows : unit;
+}
+
 static void tli_choose_blocks(tli_cutting *c) {
-    uint64_t unit = tli_align_rows(c), count = (uint64_t)c->cut->block_count;
+    uint64_t unit = tli_align_rows(c), count = (uint64_t)c->cut->block_count, bound;
     uint64_t rows = (c->rows - 1) / count + 1;
     rows = (rows + unit - 1) / unit * unit;
+    bound = tli_find_bound_rows(c, unit);
+    if (rows > bound) rows = bound;
     c->block_rows = rows < c->rows ? rows : c->rows;
     c->block_count = (c->rows - 1) / c->block_rows + 1;
 }

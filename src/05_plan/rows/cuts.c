@@ -218,7 +218,47 @@ static tl_result tli_add_cut_views(tli_cutting *c, tl_rows_plan *plan) {
     return result;
 }
 
-// Mark the members of all cuts, which follow each other in the graph.
+// The bytes of a node's largest operand.
+static uint64_t tli_find_largest_operand(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    uint64_t most = tli_larger_u64(node->fwork_bytes, tli_larger_u64(node->swork_bytes, node->bwork_bytes));
+    int32_t k;
+    most = tli_larger_u64(most, node->saved_bytes);
+    for (k = 0; k < node->input_count; k++)
+        most = tli_larger_u64(most, graph->outputs[graph->inputs[node->first_input + k].tensor].bytes);
+    for (k = 0; k < node->output_count; k++)
+        most = tli_larger_u64(most, graph->outputs[node->first_output + k].bytes);
+    return most;
+}
+
+// Whether a node has operands that are too large for a call, and can be called for blocks of its rows. Those
+// that take blocks are called for elements, and where rows are an axis within others operands are whole.
+static int tli_is_cut_alone(tli_cutting *c, int32_t id) {
+    const tl_node *node = &c->graph->nodes[id];
+    tl_row_cut alone;
+    tli_quiet quiet;
+    tl_result result;
+    if (!c->desc->binding_bytes || node->is_input || node->takes_blocks || !tli_find_rows(c->graph, id) ||
+        tli_find_largest_operand(c->graph, id) <= c->desc->binding_bytes) return 0;
+    alone.first = alone.last = id;
+    alone.block_count = 1;
+    quiet = tli_begin_quiet(c->env);
+    result = tli_find_cut_members(c, &alone, 0);
+    tli_end_quiet(&quiet, TL_OK);
+    c->cuts[id] = -1;
+    return !result && !c->axis;
+}
+
+// List the nodes from `first` on, before `end`, that are cut alone.
+static void tli_list_alone(tli_cutting *c, int32_t first, int32_t end) {
+    for (; first < end; first++) {
+        if (!tli_is_cut_alone(c, first)) continue;
+        c->list[c->list_count].first = c->list[c->list_count].last = first;
+        c->list[c->list_count++].block_count = 1;
+    }
+}
+
+// List all cuts and mark their members. The desc's follow each other in the graph.
 static tl_result tli_mark_cuts(tli_cutting *c) {
     int32_t k, id, end = 0;
     for (id = 0; id < c->graph->node_count; id++) c->cuts[id] = -1;
@@ -228,10 +268,14 @@ static tl_result tli_mark_cuts(tli_cutting *c) {
             return tli_fail(c->env, TL_ERROR_INVALID_ARG, c->rules.function, TLI_RULE(CUTS_ARE_IN_ORDER));
         if (c->graph->nodes[cut->last].is_input)
             return tli_fail_cut_node(c, cut->last, TLI_RULE(CUT_NODE_IS_CALLED_AS_A_WHOLE));
-        for (id = cut->first; id <= cut->last; id++)
-            if (!c->graph->nodes[id].is_input) c->cuts[id] = k;
+        tli_list_alone(c, end, cut->first);
+        c->list[c->list_count++] = *cut;
         end = cut->last + 1;
     }
+    tli_list_alone(c, end, c->graph->node_count);
+    for (k = 0; k < c->list_count; k++)
+        for (id = c->list[k].first; id <= c->list[k].last; id++)
+            if (!c->graph->nodes[id].is_input) c->cuts[id] = k;
     tli_mark_outer(c);
     return TL_OK;
 }
@@ -245,13 +289,13 @@ static tl_result tli_build_cuts(tli_cutting *c, tl_rows_plan *plan) {
     for (id = 0; id < c->graph->tensor_count; id++) c->tensors[id] = -1;
     for (id = 0; id < c->graph->node_count && !result; id++) {
         int32_t number = c->cuts[id];
-        if (number >= 0 && id != c->desc->cuts[number].last) continue;
+        if (number >= 0 && id != c->list[number].last) continue;
         first_members[plan->graph.node_count] = plan->member_count;
         first_turns[plan->graph.node_count] = plan->turn_count;
-        result = number < 0 ? tli_add_uncut(c, id, plan) : tli_add_cut(c, &c->desc->cuts[number], number, plan);
+        result = number < 0 ? tli_add_uncut(c, id, plan) : tli_add_cut(c, &c->list[number], number, plan);
         if (result) return result;
         nodes[id] = plan->graph.node_count - 1;
-        for (k = number < 0 ? id : c->desc->cuts[number].first; k < id; k++)
+        for (k = number < 0 ? id : c->list[number].first; k < id; k++)
             if (c->cuts[k] == number) nodes[k] = nodes[id];
     }
     first_members[plan->graph.node_count] = plan->member_count;
@@ -286,6 +330,7 @@ static int tli_open_cutting(tl_env *env, const tl_cut_desc *desc, tli_cutting *c
     c->graph = graph;
     c->rules = tli_rules_of(env, TLI_IN(CUT_ROWS));
     c->alignment = tli_or_default(desc->alignment_bytes, 1);
+    c->list = (tl_row_cut *)tli_alloc_array(env, nodes, sizeof *c->list);
     c->members = (tl_row_member *)tli_alloc_array(env, nodes, sizeof *c->members);
     c->cuts = (int32_t *)tli_alloc_array(env, 5 * nodes + tensors, sizeof *c->cuts);
     c->is_outer = (uint8_t *)tli_alloc_array(env, 2 * tensors + 1, 1);
@@ -294,8 +339,8 @@ static int tli_open_cutting(tl_env *env, const tl_cut_desc *desc, tli_cutting *c
     c->stored = (tl_stored *)tli_alloc_array(env, a ? (uint64_t)a->stored_count + 1 : 1, sizeof *c->stored);
     c->buffers = (tl_layout_buffer *)tli_alloc_array(env, 5 * nodes, sizeof *c->buffers);
     c->offsets = (uint64_t **)tli_alloc_array(env, 5 * nodes, sizeof *c->offsets);
-    if (!c->members || !c->cuts || !c->is_outer || !c->inputs || !c->bytes || !c->stored || !c->buffers ||
-        !c->offsets)
+    if (!c->list || !c->members || !c->cuts || !c->is_outer || !c->inputs || !c->bytes || !c->stored ||
+        !c->buffers || !c->offsets)
         return 0;
     c->places = c->cuts + nodes;
     c->turns = c->places + nodes;
@@ -305,6 +350,7 @@ static int tli_open_cutting(tl_env *env, const tl_cut_desc *desc, tli_cutting *c
 }
 
 static void tli_close_cutting(tli_cutting *c) {
+    tli_release(c->env, c->list);
     tli_release(c->env, c->members);
     tli_release(c->env, c->cuts);
     tli_release(c->env, c->is_outer);

@@ -263,8 +263,8 @@ static tl_result tli_find_widest_node(tli_row_choice *c, int32_t *place, uint64_
         floor = c->desc.inference ? s.inference_floor_node : s.floor_node;
         *bytes = c->desc.inference ? s.inference_floor_bytes : s.floor_bytes;
         *place = -1;
-        for (k = 0; k < c->count && rows.first_members[floor] == rows.first_members[floor + 1]; k++)
-            if (rows.nodes[c->sequence[k]] == floor) *place = k;
+        for (k = 0; k < c->count; k++)
+            if (rows.nodes[c->sequence[k]] == floor && c->class_of[k] < 0) *place = k;
         tl_free_graph_statistics(c->env, &s);
     }
     tl_free_rows_plan(c->env, &rows);

@@ -332,10 +332,57 @@ static tl_result tli_find_needed(tli_op_run *o, tl_run_desc *desc, uint64_t *byt
                               desc->rows != o->asked->rows, bytes);
 }
 
+static void tli_drop_rows(tli_op_run *o) {
+    tl_free_rows_plan(o->list.env, o->rows);
+    tli_release(o->list.env, o->rows);
+    o->rows = NULL;
+    o->desc.rows = o->asked->rows;
+}
+
+// Cut the regions that were chosen, for the run, and nodes that the backend's kernels cannot be given as a
+// whole.
+static tl_result tli_use_rows(tli_op_run *o, tl_cut_desc *cut, const tl_rows_choice *choice) {
+    tl_result result;
+    if (!choice->cut_count && !cut->binding_bytes) return TL_OK;
+    o->rows = (tl_rows_plan *)tli_alloc_array(o->list.env, 1, sizeof *o->rows);
+    if (!o->rows) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
+    cut->graph = tli_op_graph(o);
+    cut->cuts = choice->cuts;
+    cut->cut_count = choice->cut_count;
+    cut->inference = tli_ops_infer(o);
+    result = tl_cut_rows(o->list.env, cut, o->rows);
+    if (result || !o->rows->region_count) tli_drop_rows(o);
+    else o->desc.rows = o->rows;
+    return result;
+}
+
+// What the backend asks of regions, and what their calls cost.
+static tl_cut_desc tli_ask_cut(const tli_op_run *o) {
+    tl_backend_limits limits;
+    tl_cut_desc cut;
+    (o->desc.backend->limits)(o->desc.backend->self, &limits);
+    tli_zero(&cut, sizeof cut);
+    cut.alignment_bytes = limits.alignment_bytes;
+    cut.binding_bytes = limits.binding_bytes;
+    cut.device = o->desc.device;
+    return cut;
+}
+
+// Cut what the backend's kernels cannot be given as a whole, and nothing else. A plan that is given is one of
+// whole nodes.
+static tl_result tli_cut_for_binding(tli_op_run *o) {
+    tl_cut_desc cut = tli_ask_cut(o);
+    tl_rows_choice none;
+    if (!cut.binding_bytes || o->asked->rows || o->asked->plan || o->asked->checkpoints ||
+        tli_find_rows_rule(&o->desc)) return TL_OK;
+    tli_zero(&none, sizeof none);
+    return tli_use_rows(o, &cut, &none);
+}
+
 // The figures of the plan that keeps everything, of the graph as it is.
 static tl_result tli_measure_keep_all(tli_op_run *o) {
     tl_env *env = o->list.env;
-    const tl_graph *graph = tli_op_graph(o);
+    const tl_graph *graph = o->rows ? &o->rows->graph : tli_op_graph(o);
     tl_run_desc desc;
     tl_backend_limits limits;
     tl_device device;
@@ -403,40 +450,15 @@ static tl_remat_desc tli_ask_remat(const tli_op_run *o) {
     return desc;
 }
 
-// Cut the regions that were chosen, for the run.
-static tl_result tli_use_rows(tli_op_run *o, tl_cut_desc *cut, const tl_rows_choice *choice) {
-    tl_result result;
-    if (!choice->cut_count) return TL_OK;
-    o->rows = (tl_rows_plan *)tli_alloc_array(o->list.env, 1, sizeof *o->rows);
-    if (!o->rows) return tli_fail(o->list.env, TL_ERROR_NO_MEMORY, o->list.function, TLI_RULE(OPS_NO_MEMORY));
-    cut->graph = tli_op_graph(o);
-    cut->cuts = choice->cuts;
-    cut->cut_count = choice->cut_count;
-    cut->inference = tli_ops_infer(o);
-    result = tl_cut_rows(o->list.env, cut, o->rows);
-    o->desc.rows = result ? NULL : o->rows;
-    return result;
-}
-
-static void tli_drop_rows(tli_op_run *o) {
-    tl_free_rows_plan(o->list.env, o->rows);
-    tli_release(o->list.env, o->rows);
-    o->rows = NULL;
-    o->desc.rows = NULL;
-}
-
 // Choose regions of rows for the budget; 1 byte: those of the least. Where nothing fits, the run says so.
 static tl_result tli_choose_op_rows(tli_op_run *o, uint64_t budget_bytes) {
     tl_remat_desc desc = tli_ask_remat(o);
+    tl_cut_desc cut = tli_ask_cut(o);
     tl_rows_choice choice;
-    tl_cut_desc cut;
     tl_result result;
-    if (!o->asked->may_cut_rows || !budget_bytes) return TL_OK;
-    tli_zero(&cut, sizeof cut);
+    if (!o->asked->may_cut_rows || !budget_bytes) return tli_cut_for_binding(o);
     o->rows_within = budget_bytes;
     desc.budget_bytes = budget_bytes;
-    cut.alignment_bytes = desc.alignment_bytes;
-    cut.device = desc.device;
     result = tl_choose_rows(o->list.env, &desc, &cut, &choice);
     if (!result || result == TL_ERROR_INFEASIBLE) result = tli_use_rows(o, &cut, &choice);
     tl_free_rows_choice(o->list.env, &choice);
@@ -491,7 +513,7 @@ static tl_result tli_choose_tighter(tli_op_run *o, tl_result refusal) {
     o->rows_within = was_tightest ? 0 : tli_find_tighter(o);
     tli_drop_rows(o);
     tl_free_graph(o->list.env, &o->in_pieces);
-    result = was_tightest ? TL_OK : tli_choose_op_rows(o, o->rows_within);
+    result = tli_choose_op_rows(o, o->rows_within);
     return result ? result : tli_choose_op_pieces(o);
 }
 
@@ -509,6 +531,12 @@ static tl_result tli_find_least_with_rows(tli_op_run *o, uint64_t *bytes) {
     return result;
 }
 
+// The same without, but for those that the backend asks for.
+static tl_result tli_find_least_whole(tli_op_run *o, uint64_t *bytes) {
+    tl_run_desc desc = o->desc;
+    return tli_find_needed(o, &desc, bytes);
+}
+
 // The same with pieces of one row each.
 static tl_result tli_find_least_with_pieces(tli_op_run *o, uint64_t *bytes) {
     tli_op_run tight = *o;
@@ -522,11 +550,13 @@ static tl_result tli_find_least_with_pieces(tli_op_run *o, uint64_t *bytes) {
 
 // The fewest bytes of all, of what the run may do.
 static tl_result tli_find_least_bytes(tli_op_run *o) {
-    tl_run_desc desc = o->desc;
     uint64_t cut = UINT64_MAX, *least = &o->figures.least_bytes;
     tl_result result = o->asked->may_cut_rows ? tli_find_least_with_rows(o, &cut) : TL_OK;
+    if (!result) result = tli_cut_for_binding(o);
+    if (!result) result = tli_may_cut(o) && !o->rows ? tli_find_least_with_pieces(o, least)
+                                                     : tli_find_least_whole(o, least);
+    tli_drop_rows(o);
     if (result) return result;
-    result = tli_may_cut(o) ? tli_find_least_with_pieces(o, least) : tli_find_needed(o, &desc, least);
     if (cut < *least) *least = cut;
     return result;
 }
@@ -539,7 +569,11 @@ static tl_result tli_find_figures(tli_op_run *o) {
         (asked->budget_ratio > 0 && asked->budget_bytes))
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
-    if (asked->budget_ratio > 0 || asked->figures) result = tli_measure_keep_all(o);
+    if (asked->budget_ratio > 0 || asked->figures) {
+        result = tli_cut_for_binding(o);
+        if (!result) result = tli_measure_keep_all(o);
+        tli_drop_rows(o);
+    }
     if (!result && asked->budget_ratio > 0) {
         double bytes = asked->budget_ratio * (double)o->figures.keep_all_bytes;
         o->desc.budget_bytes = bytes < 18446744073709551615.0 ? (uint64_t)bytes : UINT64_MAX;

@@ -259,8 +259,10 @@ static void tli_place_row_parts(const tl_graph *graph, uint64_t *places) {
     int32_t id, k;
     for (k = 0; k <= graph->tensor_count; k++) places[k] = 0;
     for (id = 0; id < graph->node_count; id++)
-        for (k = 0; k < graph->nodes[id].input_count; k++)
-            if (tli_reads_part(graph, id, k)) places[graph->inputs[graph->nodes[id].first_input + k].tensor] = 1;
+        for (k = 0; k < graph->nodes[id].input_count; k++) {
+            int32_t tensor = graph->inputs[graph->nodes[id].first_input + k].tensor;
+            if (tli_reads_part(graph, id, k)) places[tensor] = 1;
+        }
     for (k = 0; k <= graph->tensor_count; k++) {
         words = k < graph->tensor_count && places[k] ? graph->outputs[k].bytes / 4 : 0;
         places[k] = sum;
