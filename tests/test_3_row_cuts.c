@@ -461,6 +461,97 @@ static void blocks_are_units_that_keep_the_alignment(void **state) {
     }
 }
 
+// -- bindings --
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// The largest operand of a node; with rows the most bytes of a row of those that are cut, rounded up.
+static uint64_t largest_operand(const tl_graph *graph, int32_t id, uint64_t rows) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_node_rows *r = tli_find_rows(graph, id);
+    uint64_t most = larger(larger(node->fwork_bytes, node->swork_bytes), larger(node->bwork_bytes, node->saved_bytes));
+    int32_t k;
+    if (rows && !node->has_grad) most = node->fwork_bytes;
+    for (k = 0; k < node->input_count; k++) {
+        int32_t kind = rows ? graph->attributes->relations[r->first_relation + k].kind : TL_RELATION_SAME;
+        if (kind == TL_RELATION_SAME) most = larger(most, graph->outputs[graph->inputs[node->first_input + k].tensor].bytes);
+    }
+    if (!rows || !r->reduces) most = larger(most, graph->outputs[node->first_output].bytes);
+    return rows ? larger(1, (most + rows - 1) / rows) : most;
+}
+
+// The rows of a block of a node that is cut alone, as many blocks as can be; 0 = it cannot be cut.
+static uint64_t fewest_rows(const tl_graph *graph, int32_t id, uint64_t alignment) {
+    tl_env env = silent_env();
+    tl_row_cut one;
+    tl_cut_desc desc;
+    tl_rows_plan rows;
+    uint64_t found;
+    memset(&desc, 0, sizeof desc);
+    one.first = one.last = id;
+    one.block_count = INT32_MAX;
+    desc.graph = graph;
+    desc.cuts = &one;
+    desc.cut_count = 1;
+    desc.alignment_bytes = alignment;
+    if (!tli_find_rows(graph, id) || graph->nodes[id].takes_blocks || tli_find_rows(graph, id)->axis || tl_cut_rows(&env, &desc, &rows)) return 0;
+    found = rows.members[0].block_rows;
+    tl_free_rows_plan(&env, &rows);
+    return found;
+}
+
+// Of all nodes beside the cuts those are cut alone that can be, and have an operand larger than a binding; into blocks of
+// the most rows that one holds.
+static void bindings_cut_what_is_larger(void **state) {
+    int32_t count = scaled(2000), i, id, alone = 0, tiny = 0, raised = 0;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        tl_random random = { (uint64_t)i + 1 };
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_row_cut one;
+        tl_cut_desc desc;
+        tl_rows_plan rows, plain;
+        random_row_step(&random, 12, &graph);
+        memset(&desc, 0, sizeof desc);
+        one.first = one.last = random_count(&random, 0, (int)graph.node_count - 1);
+        one.block_count = random_count(&random, 1, 3);
+        desc.graph = &graph;
+        desc.cuts = &one;
+        desc.cut_count = 1;
+        desc.alignment_bytes = UINT64_C(1) << random_count(&random, 0, 5);
+        if (tl_cut_rows(&env, &desc, &plain)) {
+            desc.cut_count = 0;
+            assert_int_equal(tl_cut_rows(&env, &desc, &plain), TL_OK);
+        }
+        desc.binding_bytes = (uint64_t)random_count(&random, 1, 400);
+        assert_int_equal(tl_cut_rows(&env, &desc, &rows), TL_OK);
+        assert_int_equal(tl_check_graph(&env, &rows.graph), TL_OK);
+        for (id = 0; id < graph.node_count; id++) {
+            int32_t at = rows.first_members[rows.nodes[id]], was = plain.first_members[plain.nodes[id]];
+            int is_cut = rows.first_members[rows.nodes[id] + 1] > at, was_cut = plain.first_members[plain.nodes[id] + 1] > was;
+            uint64_t unit, most;
+            if (graph.nodes[id].is_input) continue;
+            unit = fewest_rows(&graph, id, desc.alignment_bytes);
+            if (!was_cut) assert_int_equal(is_cut, unit && largest_operand(&graph, id, 0) > desc.binding_bytes);
+            if (!is_cut || !unit) continue;
+            most = desc.binding_bytes / largest_operand(&graph, id, rows.members[at].rows) / unit * unit;
+            if (most < unit) most = unit;
+            if (most > rows.members[at].rows) most = rows.members[at].rows;
+            if (was_cut && most > plain.members[was].block_rows) most = plain.members[was].block_rows;
+            assert_int_equal(rows.members[at].block_rows, most);
+            alone += !was_cut;
+            tiny += most == unit;
+            raised += was_cut && most < plain.members[was].block_rows;
+        }
+        tl_free_rows_plan(&env, &rows);
+        tl_free_rows_plan(&env, &plain);
+        tl_free_graph(NULL, &graph);
+    }
+    print_message("%d nodes cut alone, %d into the smallest blocks, %d cuts into more\n", (int)alone, (int)tiny, (int)raised);
+    assert_true(alone > count / 4 && tiny > count / 20 && raised > count / 40);
+}
+
 // By hand: 64 bytes of x and of y by rows, a weight of 32 whole. Each further block moves the weight again, and in the
 // backward its gradient twice; a call that takes longer than that takes no more.
 static void what_is_whole_is_moved_for_each_block(void **state) {
@@ -540,6 +631,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_desc_that_is_wrong_is_refused),
         cmocka_unit_test(regions_have_the_figures_of_a_model),
         cmocka_unit_test(blocks_are_units_that_keep_the_alignment),
+        cmocka_unit_test(bindings_cut_what_is_larger),
         cmocka_unit_test(what_is_whole_is_moved_for_each_block),
         cmocka_unit_test(each_allocation_that_fails_is_reported),
     };
