@@ -368,13 +368,21 @@ static tl_cut_desc tli_ask_cut(const tli_op_run *o) {
     return cut;
 }
 
+// Whether a node with rows has an operand that no binding holds.
+static int tli_exceeds_binding(const tl_graph *graph, uint64_t binding) {
+    int32_t id;
+    for (id = 0; id < graph->node_count && binding; id++)
+        if (tli_find_rows(graph, id) && tli_find_largest_operand(graph, id) > binding) return 1;
+    return 0;
+}
+
 // Cut what the backend's kernels cannot be given as a whole, and nothing else. A plan that is given is one of
 // whole nodes.
 static tl_result tli_cut_for_binding(tli_op_run *o) {
     tl_cut_desc cut = tli_ask_cut(o);
     tl_rows_choice none;
-    if (!cut.binding_bytes || o->asked->rows || o->asked->plan || o->asked->checkpoints ||
-        tli_find_rows_rule(&o->desc)) return TL_OK;
+    if (!tli_exceeds_binding(tli_op_graph(o), cut.binding_bytes) || o->asked->rows || o->asked->plan ||
+        o->asked->checkpoints || tli_find_rows_rule(&o->desc)) return TL_OK;
     tli_zero(&none, sizeof none);
     return tli_use_rows(o, &cut, &none);
 }
