@@ -53,7 +53,8 @@ static int tli_is_cut_member(const tl_graph *graph, const tl_rows_plan *rows, in
         m->takes_slots || !tli_is_below(m->again, 2) || (at && m->node <= members[at - 1].node))
         return 0;
     for (k = 0; k < node->input_count; k++) {
-        tl_relation is = rows->links[m->first_link + k].relation, must = tli_cut_relation(graph, m->node, k);
+        tl_relation is = rows->links[m->first_link + k].relation;
+        tl_relation must = tli_find_row_relation(graph, m->node, k);
         if (is.kind != must.kind || (must.kind != TL_RELATION_SAME && !tli_is_all_rows(&must))) return 0;
     }
     if (m->again && !(tli_fits_in(m->again_offset, block, size, alignment) &&
