@@ -14,14 +14,15 @@ enum { ROWS = 13, WIDTH = 6 };
 typedef enum fault {
     NO_FAULT, HALO_OF_ONE_ROW, HALO_OF_TWO_ROWS, STRIDE, DILATION, PADDING_AT_EVERY_BLOCK, WHOLE_AS_ROWS, SUMS_BY_BLOCK,
     MEAN_BY_COUNT, REDUCES_EACH_BLOCK, IGNORES_FIRST, FOURS, IGNORES_COUNT, OVER_ROWS, SAVED_BY_ROW, LAST_BLOCK_IS_FULL,
-    GRADIENT_IS_SET, SCRATCH_IS_WHOLE, KEYS_BY_BLOCK, FAULTS
+    GRADIENT_IS_SET, SCRATCH_IS_WHOLE, KEYS_BY_BLOCK, PAIRS, SECOND_AHEAD, OUTPUT_AHEAD, GRADIENT_AHEAD, FAULTS
 } fault;
 
 static const char *const fault_names[FAULTS] = {
     "none", "a halo of one row", "a halo of two rows", "another stride", "another dilation", "padding at each block's border",
     "what is read whole taken as 1:1", "sums by block", "a mean by count", "a sum of the last block alone", "numbers that ignore first",
     "rows in fours", "count is ignored", "normalised over the rows", "saved bytes by row of the whole", "as many rows in the last block",
-    "a gradient that is set", "scratch of all rows", "keys of the block alone"
+    "a gradient that is set", "scratch of all rows", "keys of the block alone",
+    "rows in pairs, and one at the end alone", "the next row of a second input", "the next row of an output", "the next row of a gradient"
 };
 
 typedef struct bed {
@@ -66,6 +67,7 @@ static tl_result dense_forward(const tl_kernel_call *call, void *user) {
     float mean = 0;
     if (b->what == IGNORES_COUNT && call->by_rows) end = first + (first ? 2 * (int64_t)call->count : (int64_t)call->count);
     if (b->what == FOURS && call->by_rows) end += (first - end) & 3;
+    if (b->what == PAIRS && call->by_rows && end != ROWS) end -= (end - first) & 1;
     if (b->what == LAST_BLOCK_IS_FULL && call->by_rows && end == ROWS) end = first + 4;
     if (b->what == SCRATCH_IS_WHOLE && call->scratch.host) memset(call->scratch.host, 1, ROWS * WIDTH * 4);
     if (b->what == OVER_ROWS)
@@ -118,6 +120,41 @@ static tl_result norm_backward(const tl_kernel_call *call, void *user) {
         for (i = 0; i < WIDTH; i++)     // wrong: the number of the whole's row, within the block's saved bytes
             row_of(call->input_grads[0], r)[i] += row_of(call->output_grads[0], r)[i] *
                 ((const float *)call->saved.host)[b->what == SAVED_BY_ROW ? (r + 1) % (end - first) : r - first];
+    return TL_OK;
+}
+
+// -- row by row: a sum of two inputs, a bend whose backward reads what it made --
+
+static int64_t ahead(const bed *b, fault f, int64_t row) { return row + (b->what == f && row + 1 < ROWS); }
+
+static tl_result sum_forward(const tl_kernel_call *call, void *user) {
+    const bed *b = (const bed *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++)
+            part_of(call->outputs[0], r - first)[i] = part_of(call->inputs[0], r - first)[i] + part_of(call->inputs[1], ahead(b, SECOND_AHEAD, r) - first)[i];
+    return TL_OK;
+}
+
+static tl_result bend_forward(const tl_kernel_call *call, void *user) {
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i;
+    (void)user;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++) {
+            float x = part_of(call->inputs[0], r - first)[i];
+            part_of(call->outputs[0], r - first)[i] = x / (1 + (x < 0 ? -x : x));
+        }
+    return TL_OK;
+}
+
+static tl_result bend_backward(const tl_kernel_call *call, void *user) {
+    const bed *b = (const bed *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++) {
+            float y = part_of(call->outputs[0], ahead(b, OUTPUT_AHEAD, r) - first)[i], left = 1 - (y < 0 ? -y : y);
+            part_of(call->input_grads[0], r - first)[i] += part_of(call->output_grads[0], ahead(b, GRADIENT_AHEAD, r) - first)[i] * left * left;
+        }
     return TL_OK;
 }
 
@@ -190,6 +227,10 @@ static void open_window(bed *b) {
     b->relations[0].padding = 1;
 }
 
+static int tries_last(fault what) {
+    return what == MEAN_BY_COUNT || what == REDUCES_EACH_BLOCK || what == SAVED_BY_ROW || what == OUTPUT_AHEAD || what == GRADIENT_AHEAD;
+}
+
 static void open_bed(bed *b, fault what) {
     static float initial[WIDTH * WIDTH];
     tl_op *op = &b->ops[2], *loss = &b->ops[3];
@@ -215,15 +256,31 @@ static void open_bed(bed *b, fault what) {
     loss->output_bytes = 4;
     loss->keep = 1;
     if (what >= HALO_OF_ONE_ROW && what <= PADDING_AT_EVERY_BLOCK) open_window(b);
-    if (what == SAVED_BY_ROW) {
+    if (tries_last(what)) {
+        b->ops[3].name = "tried";
         op->name = "dense";
         op->rows = 0; op->relations = NULL; op->ordered = 0;
         by_rows(b, loss, ROWS, TL_RELATION_SAME, 0);
-        loss->name = "tried";
+        loss->reduces = what == MEAN_BY_COUNT || what == REDUCES_EACH_BLOCK;
+        if (!loss->reduces) loss->output_bytes = ROWS * WIDTH * 4;
+    }
+    if (what == SAVED_BY_ROW) {
         loss->forward = norm_forward; loss->backward = norm_backward;
         loss->saved_bytes = ROWS * 4;
         loss->needs = "none";
-        loss->output_bytes = ROWS * WIDTH * 4;
+    }
+    if (what == OUTPUT_AHEAD || what == GRADIENT_AHEAD) {
+        loss->forward = bend_forward; loss->backward = bend_backward;
+        loss->needs = "out";
+    }
+    if (what == SECOND_AHEAD) {
+        b->ops[1].kind = "input"; b->ops[1].state = TL_STATE_NONE; b->ops[1].output_bytes = ROWS * WIDTH * 4;
+        b->ops[1].backward = NULL; b->ops[1].initial = NULL;
+        b->ops[1].rows = ROWS;
+        op->forward = sum_forward;
+        op->no_grad = 1;
+        op->needs = NULL;
+        by_rows(b, op, ROWS, TL_RELATION_SAME, TL_RELATION_SAME);
     }
     if (what == KEYS_BY_BLOCK || what == WHOLE_AS_ROWS) {
         b->reads[1].node = 0;
@@ -231,16 +288,10 @@ static void open_bed(bed *b, fault what) {
         op->no_grad = 1;
         op->needs = NULL;
     }
-    if (what == MEAN_BY_COUNT || what == REDUCES_EACH_BLOCK) {
-        b->ops[3].name = "tried";
-        op->name = "dense";
-        op->rows = 0; op->relations = NULL; op->ordered = 0;
-        by_rows(b, loss, ROWS, TL_RELATION_SAME, 0);
-        loss->reduces = 1;
-    }
 }
 
-// Rehearse the net. Returns whether the op that is tried is named for its blocks; *others: findings beside it.
+// Rehearse the net. Returns whether the op that is tried is named for its blocks, 2 = for its sums; *others: findings
+// beside it.
 static int rehearse(bed *b, tl_env *env, int *others) {
     tl_cpu_backend_desc cpu;
     tl_backend backend;
@@ -249,9 +300,9 @@ static int rehearse(bed *b, tl_env *env, int *others) {
     tl_run *run = NULL;
     tl_plan plan;
     float x[ROWS * WIDTH];
-    tl_tensor tensor = { 0, 0 };
+    tl_tensor tensor = { 0, 0 }, second = { 1, 0 };
     int32_t i, named = 0;
-    int is_last = b->what == MEAN_BY_COUNT || b->what == REDUCES_EACH_BLOCK || b->what == SAVED_BY_ROW;
+    int two_inputs = b->ops[1].state == TL_STATE_NONE;
     int count = b->ops[2].no_grad ? 3 : 4;      // a net without a backward ends with what is tried
     memset(&cpu, 0, sizeof cpu);
     memset(&desc, 0, sizeof desc);
@@ -262,9 +313,10 @@ static int rehearse(bed *b, tl_env *env, int *others) {
     desc.backend = &backend;
     desc.inference = count == 3;
     if (count == 3) b->ops[1].backward = NULL;
-    if (count == 3) b->ops[1].state = TL_STATE_FROZEN;
+    if (count == 3 && !two_inputs) b->ops[1].state = TL_STATE_FROZEN;
     if (tl_init_op_run(env, &desc, b->ops, count, &run)) fail_msg("%s: %s", fault_names[b->what], env->error.text);
     if (tl_write_tensor(run, tensor, x, sizeof x)) fail_msg("%s", env->error.text);
+    if (two_inputs && tl_write_tensor(run, second, x, sizeof x)) fail_msg("%s", env->error.text);
     if (tl_rehearse_run(run, NULL, &found)) fail_msg("%s: %s", fault_names[b->what], env->error.text);
     *others = 0;
     for (i = 0; i < found.finding_count; i++) {
@@ -275,7 +327,7 @@ static int rehearse(bed *b, tl_env *env, int *others) {
         if (f->is_advice) continue;
         tl_print_finding(tl_find_run_graph(run), f, text, sizeof text);
         print_message("%-34s %s\n", fault_names[b->what], text);
-        if (is_blocks && f->node == (is_last ? 3 : 2)) named = 1 + (f->kind == TL_FINDING_NOT_ORDERED);
+        if (is_blocks && f->node == (tries_last(b->what) ? 3 : 2)) named = 1 + (f->kind == TL_FINDING_NOT_ORDERED);
         else ++*others;
     }
     tl_free_rehearsal(env, &found);
