@@ -8,13 +8,14 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 
-enum { ROWS = 13, WIDTH = 6 };
+enum { ROWS = 17, WIDTH = 6 };     // the last block begins between two multiples of its rows
 
 // What is wrong with the declaration, or with the kernel.
 typedef enum fault {
     NO_FAULT, HALO_OF_ONE_ROW, HALO_OF_TWO_ROWS, STRIDE, DILATION, PADDING_AT_EVERY_BLOCK, WHOLE_AS_ROWS, SUMS_BY_BLOCK,
     MEAN_BY_COUNT, REDUCES_EACH_BLOCK, IGNORES_FIRST, FOURS, IGNORES_COUNT, OVER_ROWS, SAVED_BY_ROW, LAST_BLOCK_IS_FULL,
-    GRADIENT_IS_SET, SCRATCH_IS_WHOLE, KEYS_BY_BLOCK, PAIRS, SECOND_AHEAD, OUTPUT_AHEAD, GRADIENT_AHEAD, FAULTS
+    GRADIENT_IS_SET, SCRATCH_IS_WHOLE, KEYS_BY_BLOCK, PAIRS, SECOND_AHEAD, OUTPUT_AHEAD, GRADIENT_AHEAD, HALO_BEFORE,
+    AXIS_AS_FIRST, FAULTS
 } fault;
 
 static const char *const fault_names[FAULTS] = {
@@ -22,7 +23,8 @@ static const char *const fault_names[FAULTS] = {
     "what is read whole taken as 1:1", "sums by block", "a mean by count", "a sum of the last block alone", "numbers that ignore first",
     "rows in fours", "count is ignored", "normalised over the rows", "saved bytes by row of the whole", "as many rows in the last block",
     "a gradient that is set", "scratch of all rows", "keys of the block alone",
-    "rows in pairs, and one at the end alone", "the next row of a second input", "the next row of an output", "the next row of a gradient"
+    "rows in pairs, and one at the end alone", "the next row of a second input", "the next row of an output", "the next row of a gradient",
+    "a halo before the rows", "rows of another axis taken as first"
 };
 
 typedef struct bed {
@@ -43,10 +45,11 @@ static int64_t rows_of_window(fault f) { return f == STRIDE ? ROWS / 2 : ROWS; }
 static tl_result window_forward(const tl_kernel_call *call, void *user) {
     const bed *b = (const bed *)user;
     int64_t first = first_of(call), end = end_of(call, rows_of_window(b->what)), r, j, i, reach = b->what == HALO_OF_TWO_ROWS ? 2 : 1;
+    int64_t before = b->what == HALO_BEFORE ? 2 : reach;
     for (r = first; r < end; r++)
         for (i = 0; i < WIDTH; i++) {
             float sum = 0;
-            for (j = -reach; j <= reach; j++) {
+            for (j = -before; j <= reach; j++) {
                 int64_t at = (b->what == STRIDE ? 2 * r : r) + (b->what == DILATION ? 2 * j : j);
                 if (at < 0 || at >= ROWS || (b->what == PADDING_AT_EVERY_BLOCK && call->by_rows && (at < first || at >= end))) continue;
                 sum += row_of(call->inputs[0], at)[i] * (float)(j + 3);
@@ -69,7 +72,7 @@ static tl_result dense_forward(const tl_kernel_call *call, void *user) {
     if (b->what == FOURS && call->by_rows) end += (first - end) & 3;
     if (b->what == PAIRS && call->by_rows && end != ROWS) end -= (end - first) & 1;
     if (b->what == LAST_BLOCK_IS_FULL && call->by_rows && end == ROWS) end = first + 4;
-    if (b->what == SCRATCH_IS_WHOLE && call->scratch.host) memset(call->scratch.host, 1, ROWS * WIDTH * 4);
+    if (call->scratch.host) memset(call->scratch.host, 1, b->what == SCRATCH_IS_WHOLE ? ROWS * WIDTH * 4 : (size_t)call->scratch.range.bytes);
     if (b->what == OVER_ROWS)
         for (r = first; r < end; r++) mean += part_of(call->inputs[0], r - first)[0] / (float)(end - first);
     for (r = first; r < end; r++)
@@ -107,7 +110,7 @@ static tl_result norm_forward(const tl_kernel_call *call, void *user) {
     for (r = first; r < end; r++) {
         float sum = 1;
         for (i = 0; i < WIDTH; i++) sum += row_of(call->inputs[0], r)[i] * row_of(call->inputs[0], r)[i];
-        if (call->kind == TL_STEP_FORWARD_SAVE) ((float *)call->saved.host)[r - first] = 1 / sum;
+        if (call->kind == TL_STEP_FORWARD_SAVE) ((float *)call->saved.host)[end - 1 - r] = 1 / sum;     // as this call likes it
         for (i = 0; i < WIDTH; i++) row_of(call->outputs[0], r)[i] = row_of(call->inputs[0], r)[i] / sum;
     }
     return TL_OK;
@@ -119,7 +122,7 @@ static tl_result norm_backward(const tl_kernel_call *call, void *user) {
     for (r = first; r < end; r++)
         for (i = 0; i < WIDTH; i++)     // wrong: the number of the whole's row, within the block's saved bytes
             row_of(call->input_grads[0], r)[i] += row_of(call->output_grads[0], r)[i] *
-                ((const float *)call->saved.host)[b->what == SAVED_BY_ROW ? (r + 1) % (end - first) : r - first];
+                ((const float *)call->saved.host)[b->what == SAVED_BY_ROW ? (r + 1) % (end - first) : end - 1 - r];
     return TL_OK;
 }
 
@@ -158,6 +161,15 @@ static tl_result bend_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
+// Rows along another axis: operands are whole.
+static tl_result across_forward(const tl_kernel_call *call, void *user) {
+    const bed *b = (const bed *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i, base = b->what == AXIS_AS_FIRST ? first : 0;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++) part_of(call->outputs[0], r - base)[i] = 2 * part_of(call->inputs[0], r - base)[i];
+    return TL_OK;
+}
+
 // -- attention to all rows --
 
 static tl_result mix_forward(const tl_kernel_call *call, void *user) {
@@ -181,7 +193,7 @@ static tl_result loss_forward(const tl_kernel_call *call, void *user) {
     if (!first || b->what == REDUCES_EACH_BLOCK) *loss = 0;
     for (r = first; r < end; r++)
         for (i = 0; i < WIDTH; i++) *loss += row_of(call->inputs[0], r)[i] * row_of(call->inputs[0], r)[i];
-    if (end == ROWS) *loss /= ROWS;
+    if (!call->by_rows || call->first + call->count == call->total) *loss /= ROWS;
     return TL_OK;
 }
 
@@ -255,7 +267,7 @@ static void open_bed(bed *b, fault what) {
     loss->name = "loss"; loss->forward = loss_forward; loss->backward = loss_backward; loss->user = b;
     loss->output_bytes = 4;
     loss->keep = 1;
-    if (what >= HALO_OF_ONE_ROW && what <= PADDING_AT_EVERY_BLOCK) open_window(b);
+    if ((what >= HALO_OF_ONE_ROW && what <= PADDING_AT_EVERY_BLOCK) || what == HALO_BEFORE) open_window(b);
     if (tries_last(what)) {
         b->ops[3].name = "tried";
         op->name = "dense";
@@ -272,6 +284,13 @@ static void open_bed(bed *b, fault what) {
     if (what == OUTPUT_AHEAD || what == GRADIENT_AHEAD) {
         loss->forward = bend_forward; loss->backward = bend_backward;
         loss->needs = "out";
+    }
+    if (what == AXIS_AS_FIRST) {
+        op->forward = across_forward;
+        op->no_grad = 1;
+        op->needs = NULL;
+        op->row_axis = 1;
+        op->input_count = 1;
     }
     if (what == SECOND_AHEAD) {
         b->ops[1].kind = "input"; b->ops[1].state = TL_STATE_NONE; b->ops[1].output_bytes = ROWS * WIDTH * 4;
@@ -344,7 +363,6 @@ static void every_wrong_declaration_is_named(void **state) {
         tl_env env = silent_env();
         int others, named;
         open_bed(&b, f);
-        if (f == FOURS) b.ops[2].row_unit = 1;
         named = rehearse(&b, &env, &others);
         if (!named) fail_msg("%s was not found", fault_names[f]);
         assert_int_equal(named == 2, f == SUMS_BY_BLOCK);
@@ -361,7 +379,6 @@ static void right_declarations_are_left_alone(void **state) {
         open_bed(&b, f);
         b.what = NO_FAULT;          // the same net with the right kernel
         if (f == HALO_OF_ONE_ROW || f == WHOLE_AS_ROWS || f == STRIDE) continue;   // whose declaration is wrong
-        if (f == SCRATCH_IS_WHOLE) b.ops[2].fwork_bytes = 0;
         assert_int_equal(rehearse(&b, &env, &others), 0);
         assert_int_equal(others, 0);
     }
