@@ -239,6 +239,15 @@ static int32_t tli_list_row_cuts(tli_row_choice *c, const int32_t *blocks) {
     return count;
 }
 
+// The bytes of what is there throughout: inputs and states.
+static uint64_t tli_sum_inputs(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < graph->tensor_count; k++)
+        if (graph->nodes[graph->outputs[k].node].is_input) sum += graph->outputs[k].bytes;
+    return sum;
+}
+
 // The place of the node whose call takes the most bytes while all classes are cut; -1 = it is a region.
 static tl_result tli_find_widest_node(tli_row_choice *c, int32_t *place, uint64_t *bytes) {
     int32_t blocks[TLI_MOST_ROW_CLASSES], k, floor;
@@ -252,6 +261,7 @@ static tl_result tli_find_widest_node(tli_row_choice *c, int32_t *place, uint64_
     if (!result) {
         floor = c->desc.inference ? s.inference_floor_node : s.floor_node;
         *bytes = c->desc.inference ? s.inference_floor_bytes : s.floor_bytes;
+        *bytes -= tli_sum_inputs(&rows.graph);
         *place = -1;
         for (k = 0; k < c->count && rows.first_members[floor] == rows.first_members[floor + 1]; k++)
             if (rows.nodes[c->sequence[k]] == floor) *place = k;
