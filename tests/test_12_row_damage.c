@@ -364,12 +364,106 @@ static void plans_of_another_kind_are_refused(void **state) {
     }
 }
 
+// -- plans that leave something out --
+
+static int is_refused(bed *b, tl_env *env) {
+    tl_run_desc desc;
+    tl_run *run;
+    tl_result result;
+    memset(&desc, 0, sizeof desc);
+    result = init_rows(b, env, desc, &run);
+    tl_free_run(run);
+    return result == TL_ERROR_INVALID_ARG && strstr(env->error.text, "rows: not made of the graph");
+}
+
+// Move the turns of all regions behind one by so many, from a turn of it on.
+static void move_turns(bed *b, int32_t region, int32_t at, int32_t by) {
+    tl_row_turn *turns = (tl_row_turn *)(uintptr_t)b->rows.turns;
+    int32_t *first_turns = (int32_t *)(uintptr_t)b->rows.first_turns, id, from = at - (by < 0 ? by : 0);
+    memmove(&turns[from + by], &turns[from], (size_t)(b->rows.turn_count - from) * sizeof *turns);
+    for (id = region + 1; id <= b->rows.graph.node_count; id++) first_turns[id] += by;
+    b->rows.turn_count += by;
+}
+
+// Whether a plan in which a member makes nothing again is refused.
+static int is_again_missed(bed *b, tl_env *env, int32_t region, int32_t at) {
+    tl_row_member *m = (tl_row_member *)(uintptr_t)b->rows.members + b->rows.first_members[region] + at;
+    int32_t k = b->rows.first_turns[region] + b->rows.forward_turns[region];
+    tl_row_turn kept;
+    int result;
+    while (b->rows.turns[k].member != at) k++;
+    kept = b->rows.turns[k];
+    move_turns(b, region, k, -1);
+    m->again = 0;
+    result = is_refused(b, env);
+    m->again = 1;
+    move_turns(b, region, k, 1);
+    ((tl_row_turn *)(uintptr_t)b->rows.turns)[k] = kept;
+    return result;
+}
+
+// Each flag of what a region's backward needs, each output, and each turn is missed.
+static void plans_that_leave_something_out_are_refused(void **state) {
+    int32_t count = scaled(300), i, id, at, k, tried = 0;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        tl_env env = silent_env();
+        tl_random random = { (uint64_t)i + 1 };
+        static tl_row_turn turns[3 * STEP_NODES];
+        bed b;
+        open_backend(&b, &env, 4);
+        random_row_step(&random, 12, &b.graph);
+        cut_all(&b, &env, &random, 4);
+        memcpy(turns, b.rows.turns, (size_t)b.rows.turn_count * sizeof *turns);
+        for (id = 0; id < b.rows.graph.node_count; id++) {
+            const tl_node *node = &b.rows.graph.nodes[id];
+            if (b.rows.first_members[id] == b.rows.first_members[id + 1]) continue;
+            for (k = node->first_input; k < node->first_input + node->input_count; k++) {
+                tl_node_input *input = (tl_node_input *)(uintptr_t)&b.rows.graph.inputs[k];
+                if (!input->needed) continue;
+                input->needed = 0;
+                if (!is_refused(&b, &env)) fail_msg("%d: input %d of node %d", (int)i, (int)(k - node->first_input), (int)id);
+                input->needed = 1;
+                tried++;
+            }
+            for (k = node->first_output; k < node->first_output + node->output_count; k++) {
+                tl_node_output *output = (tl_node_output *)(uintptr_t)&b.rows.graph.outputs[k];
+                if (!output->needed || tli_is_late(node)) continue;
+                output->needed = 0;
+                if (!is_refused(&b, &env)) fail_msg("%d: output %d of node %d", (int)i, (int)(k - node->first_output), (int)id);
+                output->needed = 1;
+                tried++;
+            }
+            for (at = 0; at < b.rows.first_members[id + 1] - b.rows.first_members[id]; at++) {
+                tl_row_member *m = (tl_row_member *)(uintptr_t)b.rows.members + b.rows.first_members[id] + at;
+                uint64_t rows = m->ring_rows;
+                if (m->again && !is_again_missed(&b, &env, id, at)) fail_msg("%d: member %d of node %d is not made again", (int)i, (int)at, (int)id);
+                m->ring_rows = rows ? 0 : m->block_rows;
+                if (!is_refused(&b, &env)) fail_msg("%d: ring of member %d of node %d", (int)i, (int)at, (int)id);
+                m->ring_rows = rows;
+                tried++;
+            }
+            if (b.rows.turn_count + 1 <= 3 * b.graph.node_count) {      // the last turn once more
+                move_turns(&b, id, b.rows.first_turns[id + 1], 1);
+                ((tl_row_turn *)(uintptr_t)b.rows.turns)[b.rows.first_turns[id + 1] - 1] = b.rows.turns[b.rows.first_turns[id + 1] - 2];
+                if (!is_refused(&b, &env)) fail_msg("%d: a turn more of node %d", (int)i, (int)id);
+                move_turns(&b, id, b.rows.first_turns[id + 1] - 1, -1);
+            }
+            assert_memory_equal(turns, b.rows.turns, (size_t)b.rows.turn_count * sizeof *turns);
+        }
+        if (is_refused(&b, &env)) fail_msg("%d: %s", (int)i, env.error.text);
+        close_bed(&b, &env);
+    }
+    assert_true(tried > 2 * count);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damaged_plans_are_refused_or_stay_inside),
         cmocka_unit_test(blocks_between_multiples_of_the_alignment_are_refused),
         cmocka_unit_test(the_largest_operand_of_a_block_must_fit_a_binding),
         cmocka_unit_test(plans_of_another_kind_are_refused),
+        cmocka_unit_test(plans_that_leave_something_out_are_refused),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,8 +136,8 @@ static int tli_is_turn_of(const tl_graph *graph, const tl_rows_plan *rows, int32
                        at < rows->forward_turns[id] ? region->fwork_bytes : region->bwork_bytes, alignment);
 }
 
-// Whether the turns of a region are those of its members: each forward, unless its backward makes the output;
-// what is made again, and each backward.
+// Whether the turns of a region are those of its members: each forward; what is made again, which is all where
+// the backward makes the output; and each backward.
 static int tli_are_turns_of(const tl_graph *graph, const tl_rows_plan *rows, int32_t id, uint64_t alignment) {
     const tl_row_member *members = rows->members + rows->first_members[id];
     int32_t count = rows->first_members[id + 1] - rows->first_members[id], k = 0, at;
@@ -150,7 +150,7 @@ static int tli_are_turns_of(const tl_graph *graph, const tl_rows_plan *rows, int
     for (at = 0; at < count && trains; at++) {
         int saves = graph->nodes[members[at].node].saved_bytes > 0;
         tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
-        if (!tli_is_read_again(graph, rows, id, at)) return 0;
+        if ((is_late && !members[at].again) || !tli_is_read_again(graph, rows, id, at)) return 0;
         if (members[at].again && !tli_is_turn_of(graph, rows, id, k++, at, kind, alignment)) return 0;
     }
     for (at = count - 1; at >= 0 && trains; at--)
