@@ -429,7 +429,7 @@ static void regions_have_the_figures_of_a_model(void **state) {
         tl_free_graph(NULL, &graph);
     }
     print_message("%d regions, %d of them late; %ld scratches of the live peak, %ld above it\n", (int)regions, (int)late, equal[1], equal[0]);
-    assert_true(regions > 2 * count && late > count / 10 && equal[0] * 20 < equal[1]);
+    assert_true(regions > 2 * count && late > count / 10 && equal[0] * 200 < equal[1]);     // what lives too long shows here
 }
 
 // The same of graphs whose losses are read, or are not alone in their region, or save.
