@@ -8,20 +8,23 @@
 #include "../tl_strategy.h"
 #include "support/support.h"
 
-enum { ROWS = 13, WIDTH = 6 };
+enum { ROWS = 17, WIDTH = 6 };     // the last block begins between two multiples of its rows
 
 // What is wrong with the declaration, or with the kernel.
 typedef enum fault {
     NO_FAULT, HALO_OF_ONE_ROW, HALO_OF_TWO_ROWS, STRIDE, DILATION, PADDING_AT_EVERY_BLOCK, WHOLE_AS_ROWS, SUMS_BY_BLOCK,
     MEAN_BY_COUNT, REDUCES_EACH_BLOCK, IGNORES_FIRST, FOURS, IGNORES_COUNT, OVER_ROWS, SAVED_BY_ROW, LAST_BLOCK_IS_FULL,
-    GRADIENT_IS_SET, SCRATCH_IS_WHOLE, KEYS_BY_BLOCK, FAULTS
+    GRADIENT_IS_SET, SCRATCH_IS_WHOLE, KEYS_BY_BLOCK, PAIRS, SECOND_AHEAD, OUTPUT_AHEAD, GRADIENT_AHEAD, HALO_BEFORE,
+    AXIS_AS_FIRST, FAULTS
 } fault;
 
 static const char *const fault_names[FAULTS] = {
     "none", "a halo of one row", "a halo of two rows", "another stride", "another dilation", "padding at each block's border",
     "what is read whole taken as 1:1", "sums by block", "a mean by count", "a sum of the last block alone", "numbers that ignore first",
     "rows in fours", "count is ignored", "normalised over the rows", "saved bytes by row of the whole", "as many rows in the last block",
-    "a gradient that is set", "scratch of all rows", "keys of the block alone"
+    "a gradient that is set", "scratch of all rows", "keys of the block alone",
+    "rows in pairs, and one at the end alone", "the next row of a second input", "the next row of an output", "the next row of a gradient",
+    "a halo before the rows", "rows of another axis taken as first"
 };
 
 typedef struct bed {
@@ -42,10 +45,11 @@ static int64_t rows_of_window(fault f) { return f == STRIDE ? ROWS / 2 : ROWS; }
 static tl_result window_forward(const tl_kernel_call *call, void *user) {
     const bed *b = (const bed *)user;
     int64_t first = first_of(call), end = end_of(call, rows_of_window(b->what)), r, j, i, reach = b->what == HALO_OF_TWO_ROWS ? 2 : 1;
+    int64_t before = b->what == HALO_BEFORE ? 2 : reach;
     for (r = first; r < end; r++)
         for (i = 0; i < WIDTH; i++) {
             float sum = 0;
-            for (j = -reach; j <= reach; j++) {
+            for (j = -before; j <= reach; j++) {
                 int64_t at = (b->what == STRIDE ? 2 * r : r) + (b->what == DILATION ? 2 * j : j);
                 if (at < 0 || at >= ROWS || (b->what == PADDING_AT_EVERY_BLOCK && call->by_rows && (at < first || at >= end))) continue;
                 sum += row_of(call->inputs[0], at)[i] * (float)(j + 3);
@@ -66,8 +70,9 @@ static tl_result dense_forward(const tl_kernel_call *call, void *user) {
     float mean = 0;
     if (b->what == IGNORES_COUNT && call->by_rows) end = first + (first ? 2 * (int64_t)call->count : (int64_t)call->count);
     if (b->what == FOURS && call->by_rows) end += (first - end) & 3;
+    if (b->what == PAIRS && call->by_rows && end != ROWS) end -= (end - first) & 1;
     if (b->what == LAST_BLOCK_IS_FULL && call->by_rows && end == ROWS) end = first + 4;
-    if (b->what == SCRATCH_IS_WHOLE && call->scratch.host) memset(call->scratch.host, 1, ROWS * WIDTH * 4);
+    if (call->scratch.host) memset(call->scratch.host, 1, b->what == SCRATCH_IS_WHOLE ? ROWS * WIDTH * 4 : (size_t)call->scratch.range.bytes);
     if (b->what == OVER_ROWS)
         for (r = first; r < end; r++) mean += part_of(call->inputs[0], r - first)[0] / (float)(end - first);
     for (r = first; r < end; r++)
@@ -105,7 +110,7 @@ static tl_result norm_forward(const tl_kernel_call *call, void *user) {
     for (r = first; r < end; r++) {
         float sum = 1;
         for (i = 0; i < WIDTH; i++) sum += row_of(call->inputs[0], r)[i] * row_of(call->inputs[0], r)[i];
-        if (call->kind == TL_STEP_FORWARD_SAVE) ((float *)call->saved.host)[r - first] = 1 / sum;
+        if (call->kind == TL_STEP_FORWARD_SAVE) ((float *)call->saved.host)[end - 1 - r] = 1 / sum;     // as this call likes it
         for (i = 0; i < WIDTH; i++) row_of(call->outputs[0], r)[i] = row_of(call->inputs[0], r)[i] / sum;
     }
     return TL_OK;
@@ -114,10 +119,55 @@ static tl_result norm_forward(const tl_kernel_call *call, void *user) {
 static tl_result norm_backward(const tl_kernel_call *call, void *user) {
     const bed *b = (const bed *)user;
     int64_t first = first_of(call), end = end_of(call, ROWS), r, i;
+    assert_int_equal(call->saved.rows, 0);      // the kernel's own bytes are no ring
     for (r = first; r < end; r++)
         for (i = 0; i < WIDTH; i++)     // wrong: the number of the whole's row, within the block's saved bytes
             row_of(call->input_grads[0], r)[i] += row_of(call->output_grads[0], r)[i] *
-                ((const float *)call->saved.host)[b->what == SAVED_BY_ROW ? (r + 1) % (end - first) : r - first];
+                ((const float *)call->saved.host)[b->what == SAVED_BY_ROW ? (r + 1) % (end - first) : end - 1 - r];
+    return TL_OK;
+}
+
+// -- row by row: a sum of two inputs, a bend whose backward reads what it made --
+
+static int64_t ahead(const bed *b, fault f, int64_t row) { return row + (b->what == f && row + 1 < ROWS); }
+
+static tl_result sum_forward(const tl_kernel_call *call, void *user) {
+    const bed *b = (const bed *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++)
+            part_of(call->outputs[0], r - first)[i] = part_of(call->inputs[0], r - first)[i] + part_of(call->inputs[1], ahead(b, SECOND_AHEAD, r) - first)[i];
+    return TL_OK;
+}
+
+static tl_result bend_forward(const tl_kernel_call *call, void *user) {
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i;
+    (void)user;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++) {
+            float x = part_of(call->inputs[0], r - first)[i];
+            part_of(call->outputs[0], r - first)[i] = x / (1 + (x < 0 ? -x : x));
+        }
+    return TL_OK;
+}
+
+static tl_result bend_backward(const tl_kernel_call *call, void *user) {
+    const bed *b = (const bed *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++) {
+            float y = part_of(call->outputs[0], ahead(b, OUTPUT_AHEAD, r) - first)[i], left = 1 - (y < 0 ? -y : y);
+            part_of(call->input_grads[0], r - first)[i] += part_of(call->output_grads[0], ahead(b, GRADIENT_AHEAD, r) - first)[i] * left * left;
+        }
+    return TL_OK;
+}
+
+// Rows along another axis: operands are whole.
+static tl_result across_forward(const tl_kernel_call *call, void *user) {
+    const bed *b = (const bed *)user;
+    int64_t first = first_of(call), end = end_of(call, ROWS), r, i, base = b->what == AXIS_AS_FIRST ? first : 0;
+    for (r = first; r < end; r++)
+        for (i = 0; i < WIDTH; i++) part_of(call->outputs[0], r - base)[i] = 2 * part_of(call->inputs[0], r - base)[i];
     return TL_OK;
 }
 
@@ -144,7 +194,7 @@ static tl_result loss_forward(const tl_kernel_call *call, void *user) {
     if (!first || b->what == REDUCES_EACH_BLOCK) *loss = 0;
     for (r = first; r < end; r++)
         for (i = 0; i < WIDTH; i++) *loss += row_of(call->inputs[0], r)[i] * row_of(call->inputs[0], r)[i];
-    if (end == ROWS) *loss /= ROWS;
+    if (!call->by_rows || call->first + call->count == call->total) *loss /= ROWS;
     return TL_OK;
 }
 
@@ -190,6 +240,10 @@ static void open_window(bed *b) {
     b->relations[0].padding = 1;
 }
 
+static int tries_last(fault what) {
+    return what == MEAN_BY_COUNT || what == REDUCES_EACH_BLOCK || what == SAVED_BY_ROW || what == OUTPUT_AHEAD || what == GRADIENT_AHEAD;
+}
+
 static void open_bed(bed *b, fault what) {
     static float initial[WIDTH * WIDTH];
     tl_op *op = &b->ops[2], *loss = &b->ops[3];
@@ -214,16 +268,39 @@ static void open_bed(bed *b, fault what) {
     loss->name = "loss"; loss->forward = loss_forward; loss->backward = loss_backward; loss->user = b;
     loss->output_bytes = 4;
     loss->keep = 1;
-    if (what >= HALO_OF_ONE_ROW && what <= PADDING_AT_EVERY_BLOCK) open_window(b);
-    if (what == SAVED_BY_ROW) {
+    if ((what >= HALO_OF_ONE_ROW && what <= PADDING_AT_EVERY_BLOCK) || what == HALO_BEFORE) open_window(b);
+    if (tries_last(what)) {
+        b->ops[3].name = "tried";
         op->name = "dense";
         op->rows = 0; op->relations = NULL; op->ordered = 0;
         by_rows(b, loss, ROWS, TL_RELATION_SAME, 0);
-        loss->name = "tried";
+        loss->reduces = what == MEAN_BY_COUNT || what == REDUCES_EACH_BLOCK;
+        if (!loss->reduces) loss->output_bytes = ROWS * WIDTH * 4;
+    }
+    if (what == SAVED_BY_ROW) {
         loss->forward = norm_forward; loss->backward = norm_backward;
         loss->saved_bytes = ROWS * 4;
         loss->needs = "none";
-        loss->output_bytes = ROWS * WIDTH * 4;
+    }
+    if (what == OUTPUT_AHEAD || what == GRADIENT_AHEAD) {
+        loss->forward = bend_forward; loss->backward = bend_backward;
+        loss->needs = "out";
+    }
+    if (what == AXIS_AS_FIRST) {
+        op->forward = across_forward;
+        op->no_grad = 1;
+        op->needs = NULL;
+        op->row_axis = 1;
+        op->input_count = 1;
+    }
+    if (what == SECOND_AHEAD) {
+        b->ops[1].kind = "input"; b->ops[1].state = TL_STATE_NONE; b->ops[1].output_bytes = ROWS * WIDTH * 4;
+        b->ops[1].backward = NULL; b->ops[1].initial = NULL;
+        b->ops[1].rows = ROWS;
+        op->forward = sum_forward;
+        op->no_grad = 1;
+        op->needs = NULL;
+        by_rows(b, op, ROWS, TL_RELATION_SAME, TL_RELATION_SAME);
     }
     if (what == KEYS_BY_BLOCK || what == WHOLE_AS_ROWS) {
         b->reads[1].node = 0;
@@ -231,16 +308,10 @@ static void open_bed(bed *b, fault what) {
         op->no_grad = 1;
         op->needs = NULL;
     }
-    if (what == MEAN_BY_COUNT || what == REDUCES_EACH_BLOCK) {
-        b->ops[3].name = "tried";
-        op->name = "dense";
-        op->rows = 0; op->relations = NULL; op->ordered = 0;
-        by_rows(b, loss, ROWS, TL_RELATION_SAME, 0);
-        loss->reduces = 1;
-    }
 }
 
-// Rehearse the net. Returns whether the op that is tried is named for its blocks; *others: findings beside it.
+// Rehearse the net. Returns whether the op that is tried is named for its blocks, 2 = for its sums; *others: findings
+// beside it.
 static int rehearse(bed *b, tl_env *env, int *others) {
     tl_cpu_backend_desc cpu;
     tl_backend backend;
@@ -249,9 +320,9 @@ static int rehearse(bed *b, tl_env *env, int *others) {
     tl_run *run = NULL;
     tl_plan plan;
     float x[ROWS * WIDTH];
-    tl_tensor tensor = { 0, 0 };
+    tl_tensor tensor = { 0, 0 }, second = { 1, 0 };
     int32_t i, named = 0;
-    int is_last = b->what == MEAN_BY_COUNT || b->what == REDUCES_EACH_BLOCK || b->what == SAVED_BY_ROW;
+    int two_inputs = b->ops[1].state == TL_STATE_NONE;
     int count = b->ops[2].no_grad ? 3 : 4;      // a net without a backward ends with what is tried
     memset(&cpu, 0, sizeof cpu);
     memset(&desc, 0, sizeof desc);
@@ -262,9 +333,10 @@ static int rehearse(bed *b, tl_env *env, int *others) {
     desc.backend = &backend;
     desc.inference = count == 3;
     if (count == 3) b->ops[1].backward = NULL;
-    if (count == 3) b->ops[1].state = TL_STATE_FROZEN;
+    if (count == 3 && !two_inputs) b->ops[1].state = TL_STATE_FROZEN;
     if (tl_init_op_run(env, &desc, b->ops, count, &run)) fail_msg("%s: %s", fault_names[b->what], env->error.text);
     if (tl_write_tensor(run, tensor, x, sizeof x)) fail_msg("%s", env->error.text);
+    if (two_inputs && tl_write_tensor(run, second, x, sizeof x)) fail_msg("%s", env->error.text);
     if (tl_rehearse_run(run, NULL, &found)) fail_msg("%s: %s", fault_names[b->what], env->error.text);
     *others = 0;
     for (i = 0; i < found.finding_count; i++) {
@@ -275,7 +347,7 @@ static int rehearse(bed *b, tl_env *env, int *others) {
         if (f->is_advice) continue;
         tl_print_finding(tl_find_run_graph(run), f, text, sizeof text);
         print_message("%-34s %s\n", fault_names[b->what], text);
-        if (is_blocks && f->node == (is_last ? 3 : 2)) named = 1 + (f->kind == TL_FINDING_NOT_ORDERED);
+        if (is_blocks && f->node == (tries_last(b->what) ? 3 : 2)) named = 1 + (f->kind == TL_FINDING_NOT_ORDERED);
         else ++*others;
     }
     tl_free_rehearsal(env, &found);
@@ -292,7 +364,6 @@ static void every_wrong_declaration_is_named(void **state) {
         tl_env env = silent_env();
         int others, named;
         open_bed(&b, f);
-        if (f == FOURS) b.ops[2].row_unit = 1;
         named = rehearse(&b, &env, &others);
         if (!named) fail_msg("%s was not found", fault_names[f]);
         assert_int_equal(named == 2, f == SUMS_BY_BLOCK);
@@ -309,7 +380,6 @@ static void right_declarations_are_left_alone(void **state) {
         open_bed(&b, f);
         b.what = NO_FAULT;          // the same net with the right kernel
         if (f == HALO_OF_ONE_ROW || f == WHOLE_AS_ROWS || f == STRIDE) continue;   // whose declaration is wrong
-        if (f == SCRATCH_IS_WHOLE) b.ops[2].fwork_bytes = 0;
         assert_int_equal(rehearse(&b, &env, &others), 0);
         assert_int_equal(others, 0);
     }

@@ -14,6 +14,7 @@
 #include "support/run_support.h"
 #include "support/run_bed.h"
 #include "support/sink_support.h"
+#include "support/code_files.h"
 #include <unistd.h>
 
 #define STRICT "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror "
@@ -22,32 +23,14 @@ enum { MOST_TENSORS = 128 };
 
 // -- helpers --
 
-typedef struct code_text { memory_sink header, source; } code_text;
-
 static tl_result write_code(tl_env *env, const tl_graph *graph, const tl_plan *plan, const char *name, tl_code_form form,
                             int32_t states, code_text *text) {
     tl_code_desc desc;
-    tl_sink header = sink_of(&text->header, -1), source = sink_of(&text->source, -1);
     memset(&desc, 0, sizeof desc);
     desc.name = name;
     desc.form = form;
     desc.state_count = states;
-    return tl_write_plan_code(env, graph, plan, &desc, header, source);
-}
-
-static void free_text(code_text *text) {
-    free(text->header.text);
-    free(text->source.text);
-}
-
-static void save_text(const char *dir, const char *name, const char *end, const char *text) {
-    char path[512];
-    FILE *file;
-    snprintf(path, sizeof path, "%s/%s%s", dir, name, end);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    return write_code_text(env, graph, plan, &desc, text);
 }
 
 static void place(tl_env *env, const tl_graph *graph, tl_random *random, tl_plan *plan) {
@@ -322,16 +305,6 @@ static void add_user(text_of *t, const char *name, const char *header, const tl_
 }
 
 // -- random programs --
-
-static int has_program(const char *name) {
-    char command[128];
-    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", name);
-    return !system(command);
-}
-
-static void must_run(const char *command) {
-    if (system(command)) fail_msg("failed: %s", command);
-}
 
 // The generated sources alone: they compile clean everywhere, and call nothing but memset and what the header declares.
 static void compile_alone(const char *dir, int count) {

@@ -9,6 +9,7 @@
 #include "../tl_strategy.h"
 #include "support/row_nets.h"
 #include "support/sink_support.h"
+#include "support/code_files.h"
 #include "support/texts.h"
 #include <unistd.h>
 
@@ -16,47 +17,14 @@
 
 // -- helpers --
 
-typedef struct code_text { memory_sink header, source; } code_text;
-
 static tl_result write_code(tl_env *env, const tl_graph *graph, const tl_plan *plan, const char *name, tl_code_form form,
                             const tl_rows_plan *rows, code_text *text) {
     tl_code_desc desc;
-    tl_sink header = sink_of(&text->header, -1), source = sink_of(&text->source, -1);
     memset(&desc, 0, sizeof desc);
     desc.name = name;
     desc.form = form;
     desc.rows = rows;
-    return tl_write_plan_code(env, graph, plan, &desc, header, source);
-}
-
-static void free_text(code_text *text) {
-    free(text->header.text);
-    free(text->source.text);
-}
-
-static void must_run(const char *command) {
-    if (system(command)) fail_msg("failed: %s", command);
-}
-
-static int has_program(const char *name) {
-    char command[128];
-    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", name);
-    return !system(command);
-}
-
-static FILE *open_text(const char *dir, const char *name, const char *end) {
-    char path[512];
-    FILE *file;
-    snprintf(path, sizeof path, "%s/%s%s", dir, name, end);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    return file;
-}
-
-static void save_text(const char *dir, const char *name, const char *end, const char *text) {
-    FILE *file = open_text(dir, name, end);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    return write_code_text(env, graph, plan, &desc, text);
 }
 
 // Forwards of a graph with places, within so many live bytes; 0 = as many as there may be.

@@ -36,18 +36,28 @@ typedef struct classes {
     uint64_t rows[TLI_MOST_ROW_CLASSES];
 } classes;
 
+// A choice of which the classes are found.
+static void open_choice(tl_env *env, const tl_remat_desc *desc, const tl_cut_desc *cut, tli_row_choice *c) {
+    uint64_t floor;
+    memset(c, 0, sizeof *c);
+    c->env = env;
+    c->desc = *desc;
+    c->cut = *cut;
+    c->graph = c->cut.graph = desc->graph;
+    c->cut.inference = desc->inference;
+    if (tli_open_row_choice(c) || tli_find_row_classes(c, &floor)) fail_msg("%s", env->error.text);
+}
+
+static void close_choice(tli_row_choice *c) {
+    tli_release(c->env, c->sequence);
+    tli_release(c->env, c->cuts);
+}
+
 static void find_classes(tl_env *env, const tl_remat_desc *desc, const tl_cut_desc *cut, classes *found) {
     int32_t at;
-    uint64_t floor;
     tli_row_choice c;
-    memset(&c, 0, sizeof c);
     memset(found, 0, sizeof *found);
-    c.env = env;
-    c.desc = *desc;
-    c.cut = *cut;
-    c.graph = c.cut.graph = desc->graph;
-    c.cut.inference = desc->inference;
-    if (tli_open_row_choice(&c) || tli_find_row_classes(&c, &floor)) fail_msg("%s", env->error.text);
+    open_choice(env, desc, cut, &c);
     for (at = 0; at < c.count; at++) {
         int32_t number = c.class_of[at];
         if (number < 0 || !c.begins[at]) continue;
@@ -57,8 +67,7 @@ static void find_classes(tl_env *env, const tl_remat_desc *desc, const tl_cut_de
         found->rows[number] = 8;
     }
     found->class_count = c.class_count;
-    tli_release(env, c.sequence);
-    tli_release(env, c.cuts);
+    close_choice(&c);
 }
 
 typedef struct brute {
@@ -137,6 +146,25 @@ static uint64_t cost_of(const tl_remat_desc *desc, const tl_cut_desc *more, cons
     return cost;
 }
 
+// All costs of a step, once.
+static uint64_t whole_cost(const tl_graph *graph, int inference) {
+    uint64_t sum = 0;
+    int32_t id;
+    for (id = 0; id < graph->node_count; id++) sum += graph->nodes[id].fwd_cost + (inference ? 0 : graph->nodes[id].bwd_cost);
+    return sum;
+}
+
+// A choice with hardly any work is not the best, but its bound holds all the same.
+static void check_hasty_choice(const tl_remat_desc *asked, const brute *b, uint64_t work, int32_t number) {
+    tl_env env = silent_env();
+    tl_remat_desc desc = *asked;
+    tl_rows_choice choice;
+    desc.work_limit = work;
+    if (!tl_choose_rows(&env, &desc, &b->cut, &choice) && (choice.report.bound_cost > b->cost || choice.report.cost < b->cost))
+        fail_msg("graph %d, work %d: the bound %d, %d the best, %d chosen", (int)number, (int)work, (int)choice.report.bound_cost, (int)b->cost, (int)choice.report.cost);
+    tl_free_rows_choice(&env, &choice);
+}
+
 static void choices_are_among_all_of_their_classes_and_above_the_bound(void **state) {
     int32_t count = scaled(400), i, cut_some = 0, best = 0, feasible = 0, classed = 0, missed = 0;
     long tried = 0, unproven = 0;
@@ -168,6 +196,8 @@ static void choices_are_among_all_of_their_classes_and_above_the_bound(void **st
         classed += found.class_count > 0;
         result = tl_choose_rows(&env, &desc, &b.cut, &choice);
         assert_int_equal(choice.class_count, found.class_count);
+        assert_int_equal(choice.whole_cost, whole_cost(&graph, desc.inference));
+        check_hasty_choice(&desc, &b, (uint64_t)random_count(&random, 1, 300), i);
         if (result == TL_ERROR_INFEASIBLE) {
             uint64_t least = choice.report.least_budget_bytes;
             missed += b.cost != UINT64_MAX;
@@ -226,6 +256,118 @@ static void what_looks_alike_and_cannot_be_cut_is_in_no_class(void **state) {
         tl_free_graph(&env, &graph);
     }
     assert_true(pairs[0] > 0 && pairs[1] == 4);
+}
+
+#define UP(id, name, in, more) "node " #id " " name " up fwd=1 bwd=1 out=8000 needs=in in=" in " rows=10@0 rin=1:1" more "\n"
+#define DOWN(id, name, in, more) "node " #id " " name " down fwd=1 bwd=1 out=800 needs=in in=" in " rows=10@0 rin=1:1" more "\n"
+
+// Pairs with other units are of another class; of one row nothing can be cut.
+static void classes_have_the_same_units_and_more_than_one_row(void **state) {
+    static const struct { const char *text; int32_t class_count; } cases[] = {
+        { UP(1, "a", "0", "") DOWN(2, "b", "1", "") UP(3, "c", "2", "") DOWN(4, "d", "3", "") "end 5\n", 1 },
+        { UP(1, "a", "0", "") DOWN(2, "b", "1", "") UP(3, "c", "2", " row_unit=5") DOWN(4, "d", "3", "") "end 5\n", 2 },
+        { "node 1 a up fwd=1 bwd=1 out=8000 needs=in in=0 rows=1@0 rin=1:1\nend 2\n", 0 },
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tl_env env = silent_env();
+        char text[1024];
+        tl_graph graph;
+        tl_cut_desc cut;
+        tl_remat_desc desc;
+        classes found;
+        snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=800 needs=none in=-\n%s", cases[i].text);
+        graph = parse(text);
+        desc = ask(&graph, 20000);
+        memset(&cut, 0, sizeof cut);
+        find_classes(&env, &desc, &cut, &found);
+        if (found.class_count != cases[i].class_count) fail_msg("case %d: %d classes", (int)i, (int)found.class_count);
+        tl_free_graph(&env, &graph);
+    }
+}
+
+// The fewest blocks, 2, 4, .., whose call takes at most so many bytes, are those of a walk through all.
+static void fewest_blocks_are_the_first_that_are_small_enough(void **state) {
+    int32_t count = scaled(60), i, tried = 0;
+    (void)state;
+    for (i = 0; i < count; i++) {
+        tl_env env = silent_env();
+        tl_random random = { (uint64_t)i + 1 };
+        tl_remat_desc desc;
+        tl_cut_desc cut;
+        tl_graph graph;
+        tli_row_choice c;
+        int32_t number, at, blocks, found;
+        random_row_step(&random, 8, &graph);
+        desc = ask(&graph, 1);
+        memset(&cut, 0, sizeof cut);
+        open_choice(&env, &desc, &cut, &c);
+        for (number = 0; number < c.class_count; number++) {
+            for (at = 0; c.class_of[at] != number || !c.begins[at]; at++) {}
+            for (blocks = 2; blocks <= TLI_MOST_ROW_BLOCKS; blocks *= 2) {
+                tli_row_sums sums, before;
+                c.cuts[0].first = c.sequence[at];
+                c.cuts[0].last = c.sequence[at + c.lengths[number] - 1];
+                c.cuts[0].block_count = blocks;
+                assert_int_equal(tli_measure_cut(&c, 1, &sums), TL_OK);
+                assert_int_equal(tli_find_fewest_blocks(&c, number, sums.call, &found), TL_OK);
+                assert_true(found <= blocks);
+                c.cuts[0].block_count = found;      // this many do, and half as many do not
+                assert_int_equal(tli_measure_cut(&c, 1, &before), TL_OK);
+                assert_true(before.call <= sums.call);
+                c.cuts[0].block_count = found / 2;
+                if (found > 2) assert_int_equal(tli_measure_cut(&c, 1, &before), TL_OK);
+                if (found > 2) assert_true(before.call > sums.call);
+                tried++;
+            }
+        }
+        close_choice(&c);
+        tl_free_graph(&env, &graph);
+    }
+    assert_true(tried > count);
+}
+
+// -- what is better --
+
+static void better_regions_have_smaller_calls_then_keep_less_then_cost_less(void **state) {
+    static const struct { tli_row_sums a, b; int is_longer, is_better; } cases[] = {     // cost, kept, call
+        { { 9, 9, 90 }, { 1, 1, 100 }, 0, 1 }, { { 1, 1, 100 }, { 9, 9, 90 }, 0, 0 },      // a tenth fewer bytes
+        { { 9, 8, 98 }, { 1, 9, 100 }, 0, 1 }, { { 1, 9, 98 }, { 9, 8, 100 }, 0, 0 },       // about as many: what is kept
+        { { 9, 8, 100 }, { 1, 9, 98 }, 0, 1 }, { { 8, 9, 100 }, { 9, 9, 98 }, 0, 1 },
+        { { 9, 9, 98 }, { 8, 9, 100 }, 1, 0 }, { { 9, 9, 100 }, { 9, 9, 100 }, 1, 1 }, { { 9, 9, 100 }, { 9, 9, 100 }, 0, 0 },
+    };
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (tli_is_better_region(&cases[i].a, &cases[i].b, cases[i].is_longer) != cases[i].is_better) fail_msg("case %d", (int)i);
+}
+
+static void better_tries_have_a_plan_then_cost_less_then_fewer_blocks(void **state) {
+    static const struct { int32_t has_plan; uint64_t value, block_sum; } order[] = {     // the best first
+        { 1, 10, 4 }, { 1, 10, 8 }, { 1, 12, 2 }, { 0, 5, 2 }, { 0, 5, 4 }, { 0, UINT64_MAX, 0 },
+    };
+    size_t i, k;
+    (void)state;
+    for (i = 0; i < sizeof order / sizeof *order; i++)
+        for (k = 0; k < sizeof order / sizeof *order; k++) {
+            tli_row_try a, b;
+            memset(&a, 0, sizeof a);
+            memset(&b, 0, sizeof b);
+            a.has_plan = order[i].has_plan; a.value = order[i].value; a.block_sum = order[i].block_sum;
+            b.has_plan = order[k].has_plan; b.value = order[k].value; b.block_sum = order[k].block_sum;
+            assert_int_equal(tli_is_better_rows(&a, &b), i < k);
+        }
+}
+
+// What several backwards read is kept once, beside what is saved; inputs of the graph are there anyway.
+static void what_is_kept_is_counted_once(void **state) {
+    tl_graph graph = parse("tlg 2\nnode 0 x input fwd=0 bwd=0 out=100 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=50 needs=in,out in=0 saved=8\n"
+                           "node 2 b op fwd=1 bwd=1 out=30 needs=in in=1\nnode 3 c op fwd=1 bwd=1 out=20 needs=none in=2 saved=3\nend 4\n");
+    int32_t marks[4];
+    (void)state;
+    assert_int_equal(tli_sum_kept(&graph, marks), 50 + 8 + 3);
+    tl_free_graph(NULL, &graph);
 }
 
 static const char chain[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=800 needs=none in=-\nnode 1 a up fwd=1 bwd=1 out=8000 needs=in in=0 rows=10@0 rin=1:1\n"
@@ -312,6 +454,11 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_are_among_all_of_their_classes_and_above_the_bound),
         cmocka_unit_test(what_looks_alike_and_cannot_be_cut_is_in_no_class),
+        cmocka_unit_test(classes_have_the_same_units_and_more_than_one_row),
+        cmocka_unit_test(fewest_blocks_are_the_first_that_are_small_enough),
+        cmocka_unit_test(better_regions_have_smaller_calls_then_keep_less_then_cost_less),
+        cmocka_unit_test(better_tries_have_a_plan_then_cost_less_then_fewer_blocks),
+        cmocka_unit_test(what_is_kept_is_counted_once),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(each_allocation_that_fails_is_reported),
         cmocka_unit_test(host_copies_of_late_outputs_come_behind_their_backward),

@@ -472,6 +472,21 @@ static tl_result tli_add_fused(tli_fusion *f, tli_graph_rules *rules, tl_graph *
     return TL_OK;
 }
 
+// Give a graph that was made of another its views. tensors: [of the other] those of the new one; -1 = none.
+static tl_result tli_copy_views(tl_env *env, const tl_graph *from, const int32_t *tensors, tl_graph *to) {
+    tl_result result = TL_OK;
+    int32_t k;
+    for (k = 0; k < from->view_count && !result; k++) {
+        int32_t tensor = tensors[from->views[k].tensor];
+        tl_tensor of;
+        if (tensor < 0) continue;
+        of.node = to->outputs[tensor].node;
+        of.output = to->outputs[tensor].output;
+        result = tl_add_view(env, to, tli_text_at(from, from->views[k].name), of, NULL);
+    }
+    return result;
+}
+
 static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *nodes, int32_t *first_members,
                                  int32_t *members, int32_t *recomputed) {
     tli_graph_rules rules = tli_rules_of(f->env, TLI_IN(PLAN_FUSION));
@@ -495,15 +510,7 @@ static tl_result tli_build_fused(tli_fusion *f, tl_fusion_plan *plan, int32_t *n
         result = tli_add_fused(f, &rules, &plan->graph, id);
     }
     if (!result) first_members[plan->graph.node_count] = count;
-    for (id = 0; id < old->view_count && !result; id++) {
-        int32_t tensor = f->tensors[old->views[id].tensor];
-        tl_tensor of;
-        if (tensor < 0) continue;
-        of.node = plan->graph.outputs[tensor].node;
-        of.output = plan->graph.outputs[tensor].output;
-        result = tl_add_view(f->env, &plan->graph, tli_text_at(old, old->views[id].name), of, NULL);
-    }
-    return result;
+    return result ? result : tli_copy_views(f->env, old, f->tensors, &plan->graph);
 }
 
 static tli_rule tli_check_fusion_desc(const tl_fusion_desc *desc) {

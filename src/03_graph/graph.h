@@ -1055,8 +1055,7 @@ TLDEF void      tl_free_rows_plan(tl_env *env, tl_rows_plan *rows);  // accepts 
 // region follow each other in the graph; only states and graph inputs may lie between. Each has one output and
 // the same rows, in multiples of row_unit, or takes blocks; reads what other members make row by row, and makes
 // a result only where it is the last. In training all have a backward or none has, none reads statistics or a
-// state in pieces, and no two
-// add to the gradient of a tensor that one of them reads whole (TL_RELATION_WHOLE).
+// state in pieces, and no two add to the gradient of a tensor that one of them reads whole (TL_RELATION_WHOLE).
 
 typedef struct tl_row_cut {
     int32_t first, last;             // nodes of the desc's graph: a region's first and last member
@@ -1088,8 +1087,7 @@ typedef struct tl_cut_desc {
 //   rows     overwritten; release with tl_free_rows_plan. whole_bytes and peak_bytes are 0
 //
 // Errors:  those of tl_check_graph and tl_check_device; TL_ERROR_INVALID_ARG names the node and why it cannot
-// be
-//          cut so; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
+//          be cut so; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW; *rows is all zero then.
 // Cost:    O(nodes + inputs), the square of the members of a region, and one layout for each.
 TLDEF tl_result tl_cut_rows(tl_env *env, const tl_cut_desc *desc, tl_rows_plan *rows);
 #endif

@@ -111,14 +111,16 @@ static uint64_t tli_find_member_rows(const tli_regions *g, int32_t id) {
     return rows;
 }
 
-static tl_relation tli_find_member_relation(const tli_regions *g, int32_t id, int32_t k) {
-    const tl_node *node = &g->graph->nodes[id];
-    const tl_node_rows *r = tli_find_rows(g->graph, id);
+// How the rows of an input relate to those of a node that may be a member; what takes blocks and has no rows
+// reads as many elements row by row.
+static tl_relation tli_find_row_relation(const tl_graph *graph, int32_t id, int32_t k) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_node_rows *r = tli_find_rows(graph, id);
     tl_relation relation;
-    if (r) return g->graph->attributes->relations[r->first_relation + k];
+    if (r) return graph->attributes->relations[r->first_relation + k];
     tli_zero(&relation, sizeof relation);
-    if (g->graph->outputs[g->graph->inputs[node->first_input + k].tensor].bytes ==
-        g->graph->outputs[node->first_output].bytes)
+    if (graph->outputs[graph->inputs[node->first_input + k].tensor].bytes ==
+        graph->outputs[node->first_output].bytes)
         relation.kind = TL_RELATION_SAME;
     return relation;
 }
@@ -136,7 +138,7 @@ static void tli_add_candidate(tli_regions *g, int32_t id) {
     for (k = 0; k < node->input_count; k++) {
         g->owners[g->link_count] = at;
         g->links[g->link_count].member = g->places[tli_find_maker(g->graph, node, k)];
-        g->links[g->link_count++].relation = tli_find_member_relation(g, id, k);
+        g->links[g->link_count++].relation = tli_find_row_relation(g->graph, id, k);
     }
 }
 
@@ -144,7 +146,7 @@ static void tli_add_candidate(tli_regions *g, int32_t id) {
 static int tli_is_row_stream(const tli_regions *g, int32_t id, int32_t k) {
     int32_t maker = tli_find_maker(g->graph, &g->graph->nodes[id], k);
     const tl_node_rows *stream = tli_find_rows(g->graph, maker);
-    tl_relation relation = tli_find_member_relation(g, id, k);
+    tl_relation relation = tli_find_row_relation(g->graph, id, k);
     return stream && stream->stream && g->places[maker] < 0 && tli_find_member_rows(g, id) &&
            tli_find_member_rows(g, maker) && !g->graph->nodes[id].takes_blocks &&
            !tli_is_all_rows(&relation);
@@ -586,31 +588,42 @@ static int32_t tli_list_region_inputs(tli_regions *g, const tl_graph *graph, int
     return count;
 }
 
+// Give a region the weights, constants, outputs and origin of its members. stored, bytes: room for them.
+static void tli_describe_members(const tl_graph *graph, const tl_row_member *members, int32_t count,
+                                 tl_stored *stored, uint64_t *bytes, tl_node_desc *desc) {
+    int32_t at, k;
+    desc->param_bytes = 0;
+    desc->output_count = desc->stored_count = 0;
+    desc->origin = -1;
+    for (at = 0; at < count; at++) {
+        const tl_node *node = &graph->nodes[members[at].node];
+        const tl_stored *constants;
+        int32_t constant_count = tli_find_stored(graph, members[at].node, &constants);
+        desc->param_bytes += node->param_bytes;
+        if (desc->origin < 0 && node->origin >= 0 && !node->is_input) desc->origin = node->origin + 1;
+        for (k = 0; k < constant_count; k++) stored[desc->stored_count++] = constants[k];
+        if (!members[at].ring_rows) bytes[desc->output_count++] = graph->outputs[node->first_output].bytes;
+    }
+    desc->stored = stored;
+    desc->output_bytes = bytes;
+}
+
 // Describe the region of the candidates first .. last, whose sums are known, as a node without a gradient.
 static void tli_describe_region(tli_regions *g, const tl_graph *graph, const tli_region_sum *sum, int32_t first,
                                 int32_t last, tl_node_desc *desc) {
     uint64_t calls;
-    int32_t at, k;
+    int32_t at;
     desc->op = g->desc->op ? g->desc->op : "rows";
-    desc->fwd_cost = desc->param_bytes = 0;
+    desc->fwd_cost = 0;
     desc->fwork_bytes = sum->rings + sum->scratch;
-    desc->inplace = desc->takes_blocks = desc->output_count = 0;
-    desc->stored_count = 0;
-    desc->origin = -1;
+    desc->inplace = desc->takes_blocks = 0;
     tli_omit_rows(desc);
+    tli_describe_members(g->graph, &g->members[first], last - first + 1, g->stored, g->bytes, desc);
     for (at = first; at <= last; at++) {
         const tl_node *node = &g->graph->nodes[g->members[at].node];
-        const tl_stored *stored;
-        int32_t count = tli_find_stored(g->graph, g->members[at].node, &stored);
         desc->fwd_cost += node->fwd_cost;
-        desc->param_bytes += node->param_bytes;
         desc->once |= node->is_input > 0;   // rows of a stream come once
-        if (desc->origin < 0 && node->origin >= 0 && !node->is_input) desc->origin = node->origin + 1;
-        for (k = 0; k < count; k++) g->stored[desc->stored_count++] = stored[k];
-        if (!g->members[at].ring_rows)
-            g->bytes[desc->output_count++] = g->graph->outputs[node->first_output].bytes;
     }
-    desc->stored = g->stored;
     if (!tli_mul_u64(sum->calls, g->desc->call_cost, &calls)) calls = UINT64_MAX;
     desc->fwd_cost = tli_add_capped(desc->fwd_cost, calls);
     desc->input_count = tli_list_region_inputs(g, graph, first, last);
@@ -651,7 +664,6 @@ static tl_result tli_add_region(tli_regions *g, tli_graph_rules *rules, int32_t 
     desc.no_grad = 1;
     tli_describe_region(g, &plan->graph, &sum, first, last, &desc);
     desc.inputs = g->inputs;
-    desc.output_bytes = g->bytes;
     plan->region_count++;
     plan->call_count += sum.calls;
     plan->peak_bytes = tli_larger_u64(plan->peak_bytes, tli_find_region_peak(g, &sum, first));
@@ -694,25 +706,16 @@ static tl_result tli_build_regions(tli_regions *g, tl_rows_plan *plan, int32_t *
         plan->peak_bytes = tli_larger_u64(plan->peak_bytes, g->wholes[last]);
     }
     first_members[plan->graph.node_count] = plan->member_count;
-    for (id = 0; id < g->graph->view_count && !result; id++) {
-        int32_t tensor = g->tensors[g->graph->views[id].tensor];
-        tl_tensor of;
-        if (tensor < 0) continue;
-        of.node = plan->graph.outputs[tensor].node;
-        of.output = plan->graph.outputs[tensor].output;
-        result = tl_add_view(g->env, &plan->graph, tli_text_at(g->graph, g->graph->views[id].name), of, NULL);
-    }
-    return result;
+    return result ? result : tli_copy_views(g->env, g->graph, g->tensors, &plan->graph);
 }
 
 // -- regions: planning --
 
-static tli_rule tli_check_rows_desc(const tl_rows_desc *desc) {
-    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
-        return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
-    if (desc->alignment_bytes > TLI_MOST_REGION_ALIGNMENT)
-        return TLI_RULE(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30);
-    if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
+// What the descs of tl_plan_rows and tl_cut_rows have in common.
+static tli_rule tli_check_region_desc(uint64_t alignment_bytes, const char *op) {
+    if (alignment_bytes & (alignment_bytes - 1)) return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
+    if (alignment_bytes > TLI_MOST_REGION_ALIGNMENT) return TLI_RULE(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30);
+    if (op && (!tli_is_name(op) || tli_same_text(op, "input")))
         return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
     return TLI_NO_RULE;
 }
@@ -836,7 +839,7 @@ TLI_IMPL tl_result tl_plan_rows(tl_env *env, const tl_rows_desc *desc, tl_rows_p
     TL_ASSERT(desc && desc->graph && rows);
     tli_zero(rows, sizeof *rows);
     tli_zero(&plan, sizeof plan);
-    rule = tli_check_rows_desc(desc);
+    rule = tli_check_region_desc(desc->alignment_bytes, desc->op);
     if (rule) return tli_fail(env, TL_ERROR_INVALID_ARG, function, rule);
     result = tl_check_graph(env, desc->graph);
     if (result) return result;

@@ -63,7 +63,6 @@ static void tli_choose_row_call(tl_run *run) {
     call->turn = !tli_next_row_call(&walk, &next);  // of two: the first stands for all but the last
 }
 
-
 // The tensor of the run's graph that is one of the caller's, from outside of the region.
 static int32_t tli_outside_tensor(const tl_run *run, int32_t tensor) { return run->members.tensors[tensor]; }
 

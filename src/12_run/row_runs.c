@@ -58,6 +58,7 @@ static uint64_t tli_find_member_binding(const tl_run *run, int32_t id, const tl_
                                                                                          node->bwork_bytes));
     uint64_t most = tli_row_scratch(work, m->block_rows, m->rows);
     int32_t k;
+    if (!run->inference) most = tli_larger_u64(most, node->saved_bytes / m->rows * m->block_rows);
     most = tli_larger_u64(most, tli_find_part_bytes(run, m, graph->outputs[node->first_output].bytes,
                                                     m->ring_rows > 0, m->row_bytes > 0,
                                                     m->ring_rows * m->row_bytes));

@@ -29,8 +29,8 @@ static const tl_row_turn *tli_turn_at_hand(const tl_run *run) {
     return tli_step_turns(run, &count) + run->rows_made[1];
 }
 
-// Describe the call of the turn at hand. Of the two values of call->turn the first stands for all calls but the
-// last one.
+// Describe the call of the turn at hand. Of the two values of call->turn the first stands for all turns of a
+// block but the last one.
 static void tli_choose_row_turn(tl_run *run) {
     const tl_row_member *members = tli_region_members(run, run->at.last.node), *m;
     tli_call *call = &run->at.call;
@@ -46,7 +46,7 @@ static void tli_choose_row_turn(tl_run *run) {
     call->first = first * each;
     call->count = (count ? rows : m->rows) * each;
     call->total = m->rows * each;
-    call->turn = !count || (run->rows_made[1] + 1 == (uint64_t)count && first + rows == m->rows);
+    call->turn = !count || run->rows_made[1] + 1 == (uint64_t)count;
 }
 
 static void tli_take_row_turn(tl_run *run) {
@@ -220,7 +220,7 @@ static tl_result tli_clear_turn_gradients(tl_run *run) {
         const tl_row_link *link = &run->rows->links[m->first_link + k];
         int32_t tensor = graph->inputs[node->first_input + k].tensor;
         tl_range range = run->at.call.scratch.range;
-        if (link->member < 0 || !members[link->member].ring_rows || !tli_gets_gradient(graph, tensor) ||
+        if (link->member < 0 || !members[link->member].ring_rows ||
             tli_is_read_behind(run, turn->member, tensor))
             continue;
         from = &members[link->member];

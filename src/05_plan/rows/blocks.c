@@ -61,23 +61,9 @@ static int tli_cut_trains(const tli_cutting *c) {
     return !c->desc->inference && c->graph->nodes[c->cut->last].has_grad;
 }
 
-// How the rows of an input relate to those of a member; what takes blocks and has no rows reads as many
-// elements row by row.
-static tl_relation tli_cut_relation(const tl_graph *graph, int32_t id, int32_t k) {
-    const tl_node_rows *r = tli_find_rows(graph, id);
-    const tl_node *node = &graph->nodes[id];
-    tl_relation relation;
-    if (r) return graph->attributes->relations[r->first_relation + k];
-    tli_zero(&relation, sizeof relation);
-    if (graph->outputs[graph->inputs[node->first_input + k].tensor].bytes ==
-        graph->outputs[node->first_output].bytes)
-        relation.kind = TL_RELATION_SAME;
-    return relation;
-}
-
 // Whether input k of a member is whole in each call.
 static int tli_reads_whole(const tli_cutting *c, int32_t id, int32_t k) {
-    tl_relation relation = tli_cut_relation(c->graph, id, k);
+    tl_relation relation = tli_find_row_relation(c->graph, id, k);
     return tli_is_all_rows(&relation);
 }
 
@@ -97,7 +83,7 @@ static tli_rule tli_check_cut_input(const tli_cutting *c, int32_t id, int32_t k)
     const tl_node_rows *r = tli_find_rows(c->graph, id);
     const tl_node_output *from = &c->graph->outputs[tli_cut_tensor(c, id, k)];
     const tl_node *maker = &c->graph->nodes[from->node];
-    tl_relation relation = tli_cut_relation(c->graph, id, k);
+    tl_relation relation = tli_find_row_relation(c->graph, id, k);
     int is_inner = c->cuts[from->node] == c->number;
     if (maker->dynamic) return TLI_RULE(CUT_NODE_IS_CALLED_AS_A_WHOLE);
     if (maker->state == TL_STATE_STATISTIC && !c->desc->inference) return TLI_RULE(CUT_READS_STATISTICS);
@@ -155,7 +141,7 @@ static tli_rule tli_check_cut_sums(const tli_cutting *c, int32_t at) {
     int32_t k, other, j;
     for (k = 0; k < node->input_count; k++) {
         int32_t tensor = tli_cut_tensor(c, c->members[at].node, k);
-        if (tli_cut_relation(c->graph, c->members[at].node, k).kind != TL_RELATION_WHOLE ||
+        if (tli_find_row_relation(c->graph, c->members[at].node, k).kind != TL_RELATION_WHOLE ||
             !tli_is_summed(c->graph, tensor))
             continue;
         for (other = 0; other < c->count; other++)
@@ -201,20 +187,17 @@ static tl_result tli_find_cut_members(tli_cutting *c, const tl_row_cut *cut, int
     return TL_OK;
 }
 
-// Find which tensors somebody outside of the region of their node reads, or nobody at all.
+// Find which tensors somebody outside of the region of their node reads, or nobody at all: the last reader
+// tells, as those in the region come before the others.
 static void tli_mark_outer(tli_cutting *c) {
     const tl_graph *graph = c->graph;
     int32_t id, k;
-    for (k = 0; k < graph->tensor_count; k++) c->is_outer[k] = 2;   // nobody read it so far
+    for (k = 0; k < graph->tensor_count; k++) c->is_outer[k] = 1;
     for (id = 0; id < graph->node_count; id++)
         for (k = 0; k < graph->nodes[id].input_count; k++) {
             int32_t tensor = tli_cut_tensor(c, id, k), maker = graph->outputs[tensor].node;
-            int is_inside = c->cuts[maker] >= 0 && c->cuts[maker] == c->cuts[id];
-            if (!is_inside) c->is_outer[tensor] = 1;
-            else if (c->is_outer[tensor] == 2) c->is_outer[tensor] = 0;
+            c->is_outer[tensor] = c->cuts[maker] < 0 || c->cuts[maker] != c->cuts[id];
         }
-    for (k = 0; k < graph->tensor_count; k++)
-        if (c->is_outer[k] || graph->nodes[graph->outputs[k].node].keep) c->is_outer[k] = 1;
 }
 
 // -- blocks of rows: how many, and of which members again --

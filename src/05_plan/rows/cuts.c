@@ -70,7 +70,7 @@ static void tli_write_cut_members(const tli_cutting *c, tl_rows_plan *plan) {
         members[plan->member_count++] = c->members[at];
         for (k = 0; k < c->graph->nodes[c->members[at].node].input_count; k++) {
             const tl_row_member *maker = tli_cut_maker(c, tli_cut_tensor(c, c->members[at].node, k));
-            links[plan->link_count].relation = tli_cut_relation(c->graph, c->members[at].node, k);
+            links[plan->link_count].relation = tli_find_row_relation(c->graph, c->members[at].node, k);
             links[plan->link_count++].member = maker ? (int32_t)(maker - c->members) : -1;
         }
     }
@@ -100,28 +100,15 @@ static int32_t tli_list_cut_inputs(tli_cutting *c, const tl_graph *made) {
 // Describe the region at hand, whose turns begin at number `from` of the plan.
 static void tli_describe_cut(tli_cutting *c, const tl_rows_plan *plan, int32_t from, int32_t forward_end,
                              tl_node_desc *desc) {
-    int32_t at, k;
     tli_describe_node(c->graph, c->cut->last, desc);
     tli_omit_rows(desc);
+    tli_describe_members(c->graph, c->members, c->count, c->stored, c->bytes, desc);
     desc->op = c->desc->op ? c->desc->op : "rows";
-    desc->saved_bytes = desc->param_bytes = 0;
-    desc->inplace = desc->takes_blocks = desc->output_count = desc->stored_count = desc->weight_rows = 0;
-    desc->origin = -1;
+    desc->saved_bytes = 0;
+    desc->inplace = desc->takes_blocks = desc->weight_rows = 0;
     desc->once = c->is_late ? TL_ONCE_LATE : 0;
     desc->needs = c->is_late ? "out" : "none";
     desc->no_grad = !tli_cut_trains(c);
-    for (at = 0; at < c->count; at++) {
-        const tl_node *node = &c->graph->nodes[c->members[at].node];
-        const tl_stored *stored;
-        int32_t count = tli_find_stored(c->graph, c->members[at].node, &stored);
-        desc->param_bytes += node->param_bytes;
-        if (desc->origin < 0 && node->origin >= 0) desc->origin = node->origin + 1;
-        for (k = 0; k < count; k++) c->stored[desc->stored_count++] = stored[k];
-        if (!c->members[at].ring_rows)
-            c->bytes[desc->output_count++] = c->graph->outputs[node->first_output].bytes;
-    }
-    desc->stored = c->stored;
-    desc->output_bytes = c->bytes;
     desc->fwd_cost = tli_sum_turn_costs(c, plan, from, forward_end);
     desc->bwd_cost = tli_sum_turn_costs(c, plan, forward_end, plan->turn_count);
     desc->input_count = tli_list_cut_inputs(c, &plan->graph);
@@ -168,7 +155,6 @@ static tl_result tli_add_cut(tli_cutting *c, const tl_row_cut *cut, int32_t numb
     forward_turns[plan->graph.node_count] = forward_end - from;
     tli_describe_cut(c, plan, from, forward_end, &desc);
     desc.fwork_bytes = desc.swork_bytes = forward;
-    if (!forward) desc.swork_bytes = TL_SCRATCH_NONE;
     desc.bwork_bytes = backward;
     plan->region_count++;
     plan->call_count += c->block_count * (uint64_t)(plan->turn_count - from);
@@ -202,20 +188,6 @@ static tl_result tli_add_uncut(tli_cutting *c, int32_t id, tl_rows_plan *plan) {
         c->tensors[node->first_output + k] = plan->graph.nodes[plan->graph.node_count - 1].first_output + k;
     plan->call_count += !node->is_input;
     return TL_OK;
-}
-
-static tl_result tli_add_cut_views(tli_cutting *c, tl_rows_plan *plan) {
-    tl_result result = TL_OK;
-    int32_t k;
-    for (k = 0; k < c->graph->view_count && !result; k++) {
-        int32_t tensor = c->tensors[c->graph->views[k].tensor];
-        tl_tensor of;
-        if (tensor < 0) continue;
-        of.node = plan->graph.outputs[tensor].node;
-        of.output = plan->graph.outputs[tensor].output;
-        result = tl_add_view(c->env, &plan->graph, tli_text_at(c->graph, c->graph->views[k].name), of, NULL);
-    }
-    return result;
 }
 
 // The bytes of a node's largest operand.
@@ -300,18 +272,14 @@ static tl_result tli_build_cuts(tli_cutting *c, tl_rows_plan *plan) {
     }
     first_members[plan->graph.node_count] = plan->member_count;
     first_turns[plan->graph.node_count] = plan->turn_count;
-    return result ? result : tli_add_cut_views(c, plan);
+    return result ? result : tli_copy_views(c->env, c->graph, c->tensors, &plan->graph);
 }
 
 // -- blocks of rows: planning --
 
 static tli_rule tli_check_cut_desc(const tl_cut_desc *desc) {
-    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
-        return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
-    if (desc->alignment_bytes > TLI_MOST_REGION_ALIGNMENT)
-        return TLI_RULE(ALIGNMENT_BYTES_OF_RINGS_ARE_AT_MOST_2_30);
-    if (desc->op && (!tli_is_name(desc->op) || tli_same_text(desc->op, "input")))
-        return TLI_RULE(OP_MUST_NOT_BE_INPUT_AND_MUST_BE_1);
+    tli_rule rule = tli_check_region_desc(desc->alignment_bytes, desc->op);
+    if (rule) return rule;
     if (desc->inference & ~1) return TLI_RULE(INFERENCE_MUST_BE_0_OR_1);
     if (desc->may_round & ~1) return TLI_RULE(MAY_ROUND_MUST_BE_0_OR_1);
     return desc->cut_count < 0 || (desc->cut_count && !desc->cuts) ? TLI_RULE(CUTS_MISSING_OR_NEGATIVE_COUNT)

@@ -53,7 +53,8 @@ static int tli_is_cut_member(const tl_graph *graph, const tl_rows_plan *rows, in
         m->takes_slots || !tli_is_below(m->again, 2) || (at && m->node <= members[at - 1].node))
         return 0;
     for (k = 0; k < node->input_count; k++) {
-        tl_relation is = rows->links[m->first_link + k].relation, must = tli_cut_relation(graph, m->node, k);
+        tl_relation is = rows->links[m->first_link + k].relation;
+        tl_relation must = tli_find_row_relation(graph, m->node, k);
         if (is.kind != must.kind || (must.kind != TL_RELATION_SAME && !tli_is_all_rows(&must))) return 0;
     }
     if (m->again && !(tli_fits_in(m->again_offset, block, size, alignment) &&
@@ -135,8 +136,8 @@ static int tli_is_turn_of(const tl_graph *graph, const tl_rows_plan *rows, int32
                        at < rows->forward_turns[id] ? region->fwork_bytes : region->bwork_bytes, alignment);
 }
 
-// Whether the turns of a region are those of its members: each forward, unless its backward makes the output;
-// what is made again, and each backward.
+// Whether the turns of a region are those of its members: each forward; what is made again, which is all where
+// the backward makes the output; and each backward.
 static int tli_are_turns_of(const tl_graph *graph, const tl_rows_plan *rows, int32_t id, uint64_t alignment) {
     const tl_row_member *members = rows->members + rows->first_members[id];
     int32_t count = rows->first_members[id + 1] - rows->first_members[id], k = 0, at;
@@ -149,7 +150,7 @@ static int tli_are_turns_of(const tl_graph *graph, const tl_rows_plan *rows, int
     for (at = 0; at < count && trains; at++) {
         int saves = graph->nodes[members[at].node].saved_bytes > 0;
         tl_step_kind kind = saves ? TL_STEP_FORWARD_SAVE : TL_STEP_FORWARD;
-        if (!tli_is_read_again(graph, rows, id, at)) return 0;
+        if ((is_late && !members[at].again) || !tli_is_read_again(graph, rows, id, at)) return 0;
         if (members[at].again && !tli_is_turn_of(graph, rows, id, k++, at, kind, alignment)) return 0;
     }
     for (at = count - 1; at >= 0 && trains; at--)

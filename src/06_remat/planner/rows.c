@@ -78,8 +78,8 @@ static uint64_t tli_sum_step_costs(const tl_graph *graph, int inference) {
     return sum;
 }
 
-// The bytes of tensors that a backward reads, and of what forwards save.
-static uint64_t tli_sum_kept(const tl_graph *graph, uint8_t *marks) {
+// The bytes of tensors that a backward reads, and of what forwards save. marks: [tensors] of the caller's.
+static uint64_t tli_sum_kept(const tl_graph *graph, int32_t *marks) {
     uint64_t sum = 0;
     int32_t k;
     for (k = 0; k < graph->tensor_count; k++) marks[k] = graph->outputs[k].needed;
@@ -92,25 +92,15 @@ static uint64_t tli_sum_kept(const tl_graph *graph, uint8_t *marks) {
     return sum;
 }
 
-// The bytes of a region's larger call. Its inputs are different tensors.
-static uint64_t tli_find_region_call(const tl_graph *graph, int32_t id, int inference) {
-    const tl_node *node = &graph->nodes[id];
-    uint64_t forward = node->fwork_bytes, backward = node->bwork_bytes;
-    int32_t k;
-    for (k = node->first_input; k < node->first_input + node->input_count; k++) {
-        int32_t tensor = graph->inputs[k].tensor;
-        uint64_t bytes = graph->outputs[tensor].bytes;
-        int is_input = graph->nodes[graph->outputs[tensor].node].is_input;
-        if (!is_input) forward = tli_add_capped(forward, bytes);
-        if (!is_input && graph->inputs[k].needed) backward = tli_add_capped(backward, bytes);
-        if (tli_gets_gradient(graph, tensor)) backward = tli_add_capped(backward, bytes);
-    }
-    for (k = node->first_output; k < node->first_output + node->output_count; k++) {
-        uint64_t bytes = graph->outputs[k].bytes;
-        forward = tli_add_capped(forward, bytes);
-        backward = tli_add_capped(backward, graph->outputs[k].needed ? tli_add_capped(bytes, bytes) : bytes);
-    }
-    return inference || !node->has_grad ? forward : tli_larger_u64(forward, backward);
+// The bytes of a region's larger call. marks: [tensors] of the caller's, 0.
+static uint64_t tli_find_region_call(const tl_graph *graph, int32_t id, int inference, int32_t *marks) {
+    tli_census census;
+    uint64_t forward, save, backward;
+    tli_zero(&census, sizeof census);
+    census.graph = graph;
+    census.marks = marks;
+    tli_find_working_sets(&census, id, &forward, &save, &backward);
+    return inference ? forward : tli_larger_u64(forward, backward);
 }
 
 // -- regions of rows: classes --
@@ -183,11 +173,10 @@ static tl_result tli_mark_class(tli_row_choice *c, int32_t first, int32_t length
 // that is the first cut. TL_NOT_READY: it cannot be cut so.
 static tl_result tli_measure_cut(tli_row_choice *c, int32_t count, tli_row_sums *sums) {
     tl_rows_plan rows;
-    uint8_t *marks;
-    int32_t id;
+    int32_t *marks, id;
     tl_result result = tli_try_cut(c, count, &rows);
     if (result) return result;
-    marks = (uint8_t *)tli_alloc_array(c->env, (uint64_t)rows.graph.tensor_count, 1);
+    marks = (int32_t *)tli_alloc_array(c->env, (uint64_t)rows.graph.tensor_count, sizeof *marks);
     if (!marks) {
         tl_free_rows_plan(c->env, &rows);
         return tli_fail_row_choice(c);
@@ -195,7 +184,8 @@ static tl_result tli_measure_cut(tli_row_choice *c, int32_t count, tli_row_sums 
     id = rows.nodes[c->cuts[0].last];
     sums->cost = tli_sum_step_costs(&rows.graph, c->desc.inference);
     sums->kept = tli_sum_kept(&rows.graph, marks);
-    sums->call = tli_find_region_call(&rows.graph, id, c->desc.inference);
+    tli_zero(marks, (tl_size)rows.graph.tensor_count * sizeof *marks);
+    sums->call = tli_find_region_call(&rows.graph, id, c->desc.inference, marks);
     tli_release(c->env, marks);
     tl_free_rows_plan(c->env, &rows);
     return TL_OK;
@@ -249,6 +239,15 @@ static int32_t tli_list_row_cuts(tli_row_choice *c, const int32_t *blocks) {
     return count;
 }
 
+// The bytes of what is there throughout: inputs and states.
+static uint64_t tli_sum_inputs(const tl_graph *graph) {
+    uint64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < graph->tensor_count; k++)
+        if (graph->nodes[graph->outputs[k].node].is_input) sum += graph->outputs[k].bytes;
+    return sum;
+}
+
 // The place of the node whose call takes the most bytes while all classes are cut; -1 = it is a region.
 static tl_result tli_find_widest_node(tli_row_choice *c, int32_t *place, uint64_t *bytes) {
     int32_t blocks[TLI_MOST_ROW_CLASSES], k, floor;
@@ -262,6 +261,7 @@ static tl_result tli_find_widest_node(tli_row_choice *c, int32_t *place, uint64_
     if (!result) {
         floor = c->desc.inference ? s.inference_floor_node : s.floor_node;
         *bytes = c->desc.inference ? s.inference_floor_bytes : s.floor_bytes;
+        *bytes -= tli_sum_inputs(&rows.graph);
         *place = -1;
         for (k = 0; k < c->count; k++)
             if (rows.nodes[c->sequence[k]] == floor && c->class_of[k] < 0) *place = k;
