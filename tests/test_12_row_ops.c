@@ -356,7 +356,7 @@ static void train_in_halves(bed *b, tl_env *env, const uint64_t *budgets) {
 // A save knows nothing of regions: a run with others, or none, goes on from it.
 static void saves_go_on_with_other_regions(void **state) {
     static bed whole, cut;
-    static const uint64_t budgets[][2] = { { 38456, 0 }, { 0, 38456 }, { 38456, 60000 }, { 60000, 38456 } };
+    static const uint64_t budgets[][2] = { { 38464, 0 }, { 0, 38464 }, { 38464, 60000 }, { 60000, 38464 } };
     tl_env env = silent_env();
     size_t k;
     (void)state;
