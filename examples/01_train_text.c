@@ -3,9 +3,9 @@
 // You learn: how a network becomes a graph, a byte budget a plan, and a plan a training step that
 // really drops activations and really makes them again, and updates each weight where its gradient is
 // complete. It prints one table: what was planned, what was measured, what it cost, and whether the
-// weights are equal to the last bit; then text that the network wrote. It leaves build/memory.svg (memory over one step) and build/trace.json (open
-// it in ui.perfetto.dev). Read next: 10, the manager alone in your own loop; nn.h has the kernels,
-// training.h the graph and its plans.
+// weights are equal to the last bit; then text that the network wrote. It leaves build/memory.svg (memory
+// over one step) and build/trace.json (open it in ui.perfetto.dev). Read next: 10, the manager alone in
+// your own loop; nn.h has the kernels, training.h the graph and its plans.
 //
 // check: --quick --out build/check
 //
@@ -16,16 +16,19 @@
 // budget is all that a step has: states, gradients, activations, scratch. The same training runs
 // from one seed with everything kept, and within shrinking budgets by two kinds of plans, each
 // down to the least it can do: made layer by layer, and of the graph, tensor by tensor
-// (tl_plan_remat). They take turns, a step each, so that a slow moment of the machine hits all of
-// them alike; after every turn the weights, the moments and the loss of each are compared with
+// (tl_plan_remat); and below that, in blocks of rows. They take turns, a step each, so that a slow
+// moment of the machine hits all of them alike; after every turn the weights, the moments and the loss of each are compared with
 // those of the first, byte by byte. Before that a rehearsal, whose networks are thrown away,
 // measures every node: these nanoseconds become the costs of the graph, by which plans are chosen
 // and step times predicted; --estimate plans by FLOP instead, the same on every machine. At last
 // the smallest budget trains on alone, so that the sample can be read.
 // Plans of the graph may make the gradient of a linear layer or of the embedding in pieces, some rows
 // at a time, each updated before the next is made (tl_choose_pieces, tl_apply_pieces): where the gradients
-// and not the activations set the peak (--batch 1), that lowers the least budget. What a further call
-// costs is measured in the rehearsal.
+// and not the activations set the peak (--batch 1), that lowers the least budget. Below what the graph
+// can do with whole tensors, regions of its nodes go over the batch in blocks of rows: loss head,
+// feed-forward part and attention, by whole sequences where it is in one (tl_choose_rows). Kernels add
+// up row after row, so weights are equal to the bit there, too. What a further call costs is measured
+// in the rehearsal, for pieces and for blocks.
 // With --precision bf16 or f16 activations are stored in 16 bits and take half the bytes, under any
 // plan, and the same training in f32 beside them shows what that costs in loss.
 //
@@ -131,6 +134,7 @@ static void add_bytes(const training_model *m, const training_node *n, tl_node_d
     if (n->op != TRAINING_ATTENTION) return;
     stored = nn_attention_saved_bytes((size_t)s->B, (size_t)(s->C / TRAINING_HEAD), (size_t)s->T);
     scratch = nn_attention_scratch_bytes((size_t)s->T);
+    if (m->row_unit) scratch *= s->B;  // a call for some sequences gets their share, and needs it for one
     desc->saved_bytes = tl_find_format_bytes(m->format, stored);
     desc->fwork_bytes += scratch;
     desc->bwork_bytes += scratch;
@@ -157,7 +161,8 @@ typedef struct tile {
     tl_format format;
 } tile;
 
-// What every wrapper works with.
+// What every wrapper works with. In a region of rows a call is for some rows of the batch, and of tensors it
+// finds these alone: that is R then.
 typedef struct args {
     const training_model *m;
     const training_node  *n;
@@ -213,7 +218,7 @@ static args args_of(const tl_kernel_call *call, void *user) {
     a.B = (size_t)a.m->size.B;
     a.T = (size_t)a.m->size.T;
     a.C = (size_t)a.m->size.C;
-    a.R = a.B * a.T;
+    a.R = call->by_rows ? (size_t)call->count : a.B * a.T;
     a.NH = a.C / TRAINING_HEAD;
     a.step = (size_t)count_block_rows(a.m, a.n, is_narrow(call, &call->graph->nodes[call->node]));
     a.scratch = f32(call->scratch);
@@ -421,19 +426,21 @@ static tl_result add_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-// Logits, the loss and their gradients are f32 whatever the precision.
+// Logits, the loss and their gradients are f32 whatever the precision. A mean is over all rows of the batch,
+// also in a call for some of them, where it begins with the first and ends with the last.
 static tl_result loss_forward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
-    nn_cross_entropy_forward(f32(call->outputs[0]), NULL, f32(call->inputs[0]),
-                             i32(call->inputs[1]), a.R, (size_t)a.n->in_width);
+    size_t first = call->by_rows ? (size_t)call->first : 0;
+    nn_cross_entropy_forward_range(f32(call->outputs[0]), NULL, f32(call->inputs[0]), i32(call->inputs[1]),
+                                   first, a.R, a.B * a.T, (size_t)a.n->in_width);
     return TL_OK;
 }
 
 static tl_result loss_backward(const tl_kernel_call *call, void *user) {
     args a = args_of(call, user);
     float gradient = *f32(call->output_grads[0]) * ((const net *)user)->scale;
-    nn_cross_entropy_backward(f32(call->input_grads[0]), gradient, f32(call->inputs[0]), i32(call->inputs[1]), a.R,
-                              (size_t)a.n->in_width);
+    nn_cross_entropy_backward_range(f32(call->input_grads[0]), gradient, f32(call->inputs[0]),
+                                    i32(call->inputs[1]), a.R, a.B * a.T, (size_t)a.n->in_width);
     return TL_OK;
 }
 
@@ -705,8 +712,38 @@ static tl_result load_batch(tl_run *run, int32_t micro_batch, void *user) {
     return result ? result : training_load_window(t->m, t->t, run, t->seed, first, t->window);
 }
 
+// What a turn of a region costs.
+static double find_turn_cost(const training_model *m, int32_t region, int32_t turn) {
+    const tl_node *node = &m->graph.nodes[training_find_turn(m, region, turn)];
+    return (double)(m->regions.rows.turns[turn].kind == TL_STEP_BACKWARD ? node->bwd_cost : node->fwd_cost);
+}
+
+static uint64_t *find_node_ns(const training *t, int32_t id, int backward) {
+    return &t->node_ns[training_find_cost_slot(t->m, id, backward)];
+}
+
+// Share out what a step of a region took to its members, by the costs that they had so far. What its backward
+// makes again counts as the forward of no node, unless it is the first time.
+static void add_region_ns(const training *t, const tl_run_event *event, uint64_t ns) {
+    const tl_rows_plan *rows = &t->m->regions.rows;
+    int32_t id = event->step.node, first = rows->first_turns[id], end = rows->first_turns[id + 1], k;
+    int32_t forwards = rows->forward_turns[id];
+    int backward = event->step.kind == TL_STEP_BACKWARD;
+    double sum = 0.0;
+    if (backward) first += forwards;
+    else end = first + forwards;
+    for (k = first; k < end; k++) sum += find_turn_cost(t->m, id, k);
+    for (k = first; k < end && sum > 0.0; k++) {
+        int is_backward = rows->turns[k].kind == TL_STEP_BACKWARD;
+        uint64_t share = (uint64_t)((double)ns * find_turn_cost(t->m, id, k) / sum);
+        if (is_backward || !backward || !forwards)
+            *find_node_ns(t, training_find_turn(t->m, id, k), is_backward) += share;
+    }
+}
+
 static void observe(const tl_run_event *event, void *user) {
     training *t = (training *)user;
+    uint64_t ns = event->end_ns - event->start_ns;
     int backward = event->step.kind == TL_STEP_BACKWARD;
     int forward = event->step.kind <= TL_STEP_FORWARD_SAVE;
     if (event->index == 0) t->start_ns = event->start_ns;
@@ -714,10 +751,16 @@ static void observe(const tl_run_event *event, void *user) {
         t->live[event->index] = event->device_bytes;
         t->ends[event->index] = (double)(event->end_ns - t->start_ns) * 1e-6;
     }
-    if (forward || backward) t->compute_ns += event->end_ns - event->start_ns;
-    if (t->node_ns && (backward || (forward && !event->recompute)))
-        t->node_ns[training_find_cost_slot(t->m, event->step.node, backward)] += event->end_ns - event->start_ns;
-    if (t->trace) tl_record_event(event, t->trace);
+    if (forward || backward) t->compute_ns += ns;
+    if (t->node_ns && (backward || (forward && !event->recompute))) {
+        if (training_count_members(t->m, event->step.node)) add_region_ns(t, event, ns);
+        else *find_node_ns(t, training_find_last(t->m, event->step.node), backward) += ns;
+    }
+    if (t->trace) {
+        tl_run_event named = *event;
+        named.step.node = training_find_last(t->m, event->step.node);
+        tl_record_event(&named, t->trace);
+    }
 }
 
 static void free_training(tl_env *env, training *t) {
@@ -831,6 +874,7 @@ static tl_result init_training(tl_env *env, training *t, const training_model *m
     desc.kernels = kernels;
     desc.kernel_count = KERNEL_COUNT;
     desc.plan = &t->plan;
+    desc.rows = m->regions.rows.memory ? &m->regions.rows : NULL;
     desc.repeat_count = (int32_t)o->micro_batches;
     desc.budget_bytes = budget;
     desc.load = load_batch;
@@ -889,18 +933,19 @@ static tl_result train_step(training *t) {
 
 // -- rehearsal: measure every node --
 
-enum { REHEARSAL_MAX = 3, REHEARSAL_STEPS = 62, WARM_STEPS = 2, REHEARSAL_ROWS = 4 };  // of the widest pieces
+enum { REHEARSAL_MAX = 4, REHEARSAL_STEPS = 62, WARM_STEPS = 2, REHEARSAL_ROWS = 4 };  // of the widest pieces
 
 // Train a few steps by each plan, in turns, and throw the networks away. The plans are used up.
-// models, plans: [count]; times: [count][cost slots] overwritten with the ns of each node's forward and backward in a step, of all
-// updates, and at last of all that a step takes besides them. What disturbs a step can only add to
-// it, and may last as long as the rehearsal: the lower quartile is steadier than the median.
+// models, plans: [count]; times: [count][cost slots] overwritten with the ns of each node's forward and
+// backward in a step, of all updates, and at last of all that a step takes besides them; whole: [count] with
+// the processor ns of a step. What disturbs a step can only add to it, and may last as long as the
+// rehearsal: the lower quartile is steadier than the median.
 static tl_result rehearse(tl_env *env, const training_model *const *models, const training_text *txt,
                           const options *o, const weights *w, tl_plan *plans, int count,
-                          uint64_t *times) {
+                          uint64_t *times, uint64_t *whole) {
     size_t slots = training_count_cost_slots(models[0]), i, steps = 0;
     uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, 8);
-    uint64_t column[REHEARSAL_STEPS];
+    uint64_t column[REHEARSAL_STEPS], steps_ns[REHEARSAL_MAX][REHEARSAL_STEPS];
     training t[REHEARSAL_MAX];
     tl_result result = samples ? TL_OK : TL_ERROR_NO_MEMORY;
     int k;
@@ -913,6 +958,7 @@ static tl_result rehearse(tl_env *env, const training_model *const *models, cons
             t[k].node_ns = row;
             result = train_step(&t[k]);
             row[slots - 1] = t[k].wall_ns - t[k].compute_ns;
+            steps_ns[k][steps] = t[k].step_ns;
         }
     }
     for (k = 0; k < count && !result && !training_interrupted; k++) {
@@ -922,6 +968,7 @@ static tl_result rehearse(tl_env *env, const training_model *const *models, cons
             times[(size_t)k * slots + i] =
                 training_find_quantile(column + WARM_STEPS, REHEARSAL_STEPS - WARM_STEPS, 1, 4);
         }
+        whole[k] = training_find_quantile(steps_ns[k] + WARM_STEPS, REHEARSAL_STEPS - WARM_STEPS, 1, 4);
     }
     for (k = 0; k < count; k++) free_training(env, &t[k]);
     free(samples);
@@ -930,7 +977,7 @@ static tl_result rehearse(tl_env *env, const training_model *const *models, cons
 
 // -- rounds: all trainings, a step each --
 
-enum { ROW_MAX = 11, LOSS_STEPS = 10 };
+enum { ROW_MAX = 12, LOSS_STEPS = 10 };
 
 typedef struct program {
     tl_env   env;
@@ -938,6 +985,8 @@ typedef struct program {
     training_text t;
     weights  w;
     training_model m;
+    training_model by_rows;       // m, whose regions of rows plans may cut
+    tl_rows_choice choice;        // with --budget: the regions of the rehearsal, where there are any
     training_model wide;          // of --precision f16 and bf16: the same network in f32
     training plain;               // which trains beside the rows, keeping everything
     tl_plan  keep_all;            // with measured costs: what ratios refer to
@@ -946,9 +995,11 @@ typedef struct program {
     uint64_t outside_ns;          // of a step, beside the nodes
     uint64_t keep_all_ns;         // of a step that keeps everything; 0 = not measured
     uint64_t piece_ns;            // of a further call of a kernel, where gradients are in pieces: see measure_pieces
+    uint64_t row_ns;              // the same in a region of rows: see training_measure_rows
     uint64_t piece_bytes;         // with --budget: the pieces of the rehearsal; UINT64_MAX = gradients are whole
     training rows[ROW_MAX];       // the first one keeps everything, but with --budget
-    training_model models[ROW_MAX];  // of the rows: m with a graph of its own, in which gradients may be in pieces
+    training_model models[ROW_MAX];  // of the rows: m or by_rows with a graph of its own, in which gradients
+                                     // may be in pieces, and regions of its own
     int32_t  row_count;
     uint64_t rounds;              // finished
     float   *losses;              // [steps] of the first row
@@ -1037,17 +1088,18 @@ static int32_t count_pieces(const tl_graph *graph, int32_t *states) {
 }
 
 static void print_row(const program *p, const training *t, float loss) {
-    char budget[24] = "-", recomputed[24], pieces[24];
+    char budget[24] = "-", recomputed[24], pieces[24], blocks[24];
     int is_reference = t == &p->rows[0] || t == &p->plain;
     int32_t states;
     if (t->budget) snprintf(budget, sizeof budget, "%llu", (unsigned long long)t->budget);
     snprintf(recomputed, sizeof recomputed, "%d of %d", (int)t->report.recompute_count,
              (int)(t->report.forward_count - t->report.recompute_count));
     snprintf(pieces, sizeof pieces, "%d", (int)count_pieces(&t->m->graph, &states));
-    printf("%-12s %9s %13llu %14llu %8llu %11s %7s", t->label, budget,
+    snprintf(blocks, sizeof blocks, "%llu", (unsigned long long)training_count_blocks(t->m));
+    printf("%-12s %9s %13llu %14llu %8llu %11s %7s %7s", t->label, budget,
            (unsigned long long)t->report.planned_peak_bytes,
            (unsigned long long)t->report.measured_peak_bytes,
-           (unsigned long long)t->report.taken_bytes, recomputed, pieces);
+           (unsigned long long)t->report.taken_bytes, recomputed, pieces, blocks);
     if (p->row_count == 1 && !p->plain_losses) printf("  %8s", "-");
     else printf("  %8.3f", t->measured_ratio);
     if (t == &p->plain) printf("  %9s", "-");
@@ -1084,10 +1136,10 @@ static int print_table(program *p) {
     int32_t k, gaps = 0;
     int code = TRAINING_OK;
     if (!p->rounds) return TRAINING_OK;
-    printf("\n%-30s                                  forwards     in   step time / keep all            weights\n",
-           p->o.outside ? "activations of one step" : "all bytes of one step");
-    printf("row             budget  planned peak  measured peak    taken  made again  pieces  measured  predicted"
-           "    loss  equal%s\n", p->o.precision ? "  precision  skipped" : "");
+    printf("\n%-30s                                  forwards     in      in   step time / keep all"
+           "            weights\n", p->o.outside ? "activations of one step" : "all bytes of one step");
+    printf("row             budget  planned peak  measured peak    taken  made again  pieces  blocks  measured"
+           "  predicted    loss  equal%s\n", p->o.precision ? "  precision  skipped" : "");
     for (k = p->plain_losses ? -1 : 0; k < p->row_count; k++) {
         training *t = k < 0 ? &p->plain : &p->rows[k];
         t->measured_ratio =
@@ -1286,8 +1338,9 @@ static const char *const usage =
     "  --updates WHEN     fused: weights as soon as their gradient is complete, which is freed; end: when\n"
     "                     all are (fused; end where there is a loss scale); outside: behind the pass,\n"
     "                     no part of the plan, so that budgets are of activations alone\n"
-    "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
-    "                     of a --budget the graph, unless this says layers\n"
+    "  --plan KIND        layers, graph, rows, all or none: what makes the plans of the table (all); rows:\n"
+    "                     of the graph with regions of nodes that go over the batch in blocks of its rows,\n"
+    "                     f32 alone. Of a --budget the graph, and below what that can do rows\n"
     "  --whole-gradients  plans of the graph may make gradients of linear layers and embeddings by rows, each\n"
     "                     updated before the next are made; this keeps them whole. So do --updates end\n"
     "                     and outside, a loss scale, --micro-batches, and plans by layers\n"
@@ -1362,6 +1415,8 @@ static int parse_precision(options *o) {
                              o->precision);
     if (o->loss_scale && o->format == TL_FORMAT_F32)
         return training_fail(TRAINING_INPUT, "--loss-scale: goes with --precision bf16 or f16");
+    if (o->plan && strcmp(o->plan, "rows") == 0 && o->format != TL_FORMAT_F32)
+        return training_fail(TRAINING_INPUT, "--plan rows: goes with --precision f32");
     return TRAINING_OK;
 }
 
@@ -1428,6 +1483,11 @@ static int may_cut(const program *p) {
     return p->o.kinds[TRAINING_GRAPH] && !p->o.whole && p->m.owns_weights && !p->m.holds_gradients && p->m.updates == TL_UPDATES_FUSED;
 }
 
+// Whether plans may cut regions of rows: kernels of tensors in 16 bits have blocks of their own.
+static int may_cut_rows(const program *p) {
+    return p->o.kinds[TRAINING_REGIONS] && p->m.format == TL_FORMAT_F32;
+}
+
 // What a further call of a kernel costs: measured; or estimated by the elements of the widest gradient of an output,
 // which every call for rows reads.
 static uint64_t find_call_cost(const program *p) {
@@ -1451,16 +1511,25 @@ static tl_result choose_pieces(program *p, uint64_t budget, uint64_t *piece_byte
     return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
 }
 
-// The model with a graph of its own, in which gradients are made in pieces of so many bytes.
-static tl_result cut_model(program *p, uint64_t piece_bytes, training_model *cut) {
+// A model with a graph of its own, in which gradients are made in pieces of so many bytes.
+static tl_result cut_model(program *p, const training_model *m, uint64_t piece_bytes, training_model *cut) {
     tl_pieces_desc desc;
     memset(&desc, 0, sizeof desc);
-    desc.graph = &p->m.graph;
+    desc.graph = &m->graph;
     desc.piece_bytes = piece_bytes;
-    desc.alignment_bytes = p->m.alignment_bytes;
+    desc.alignment_bytes = m->alignment_bytes;
     desc.call_cost = find_call_cost(p);
-    *cut = p->m;
+    *cut = *m;
     return tl_apply_pieces(&p->env, &desc, &cut->graph);
+}
+
+// Build the model that regions are cut out of, with the costs that are known now.
+static tl_result build_by_rows(program *p) {
+    training_free_model(&p->env, &p->by_rows);
+    p->by_rows = p->m;
+    p->by_rows.row_unit = 1;
+    p->by_rows.call_cost = p->m.node_ns ? p->row_ns : find_call_cost(p);
+    return training_build_model(&p->env, &p->by_rows);
 }
 
 // What all gradients of weights and their updates take in a step, with the other gradients of the same nodes.
@@ -1484,25 +1553,30 @@ static uint64_t measure_pieces(const training_model *cut, const uint64_t *whole,
 
 // Measure the nodes and build the graph again with what they take.
 //
-// Up to three networks rehearse: the first keeps everything, the second little. The same kernel is
+// Up to four networks rehearse: the first keeps everything, the second little. The same kernel is
 // quicker in the second, whose smaller memory stays in the cache (by 5 % here and there), so
 // its nanoseconds are the costs by which plans are made, while those of the first make up the step
-// that all ratios refer to. The third is the second with gradients in pieces, whose calls take the difference.
+// that all ratios refer to. The third is the second with gradients in pieces, whose calls take the
+// difference; the last one is the first with regions of rows.
 // Under --budget there is only one; where it has pieces, what they take is in the backward of their readers.
 static int prepare_costs(program *p, const training_model *const *models, tl_plan *plans, int count) {
     size_t slots = training_count_cost_slots(&p->m), update = training_update_slot(&p->m), i;
+    uint64_t whole[REHEARSAL_MAX];
+    int last = count - 1;
     uint64_t *times = (uint64_t *)calloc(REHEARSAL_MAX * slots, sizeof *times);
     const uint64_t *costs = times + (count > 1 ? slots : 0);
     tl_result result = times ? TL_OK : TL_ERROR_NO_MEMORY;
     p->node_ns = (uint64_t *)calloc(slots, sizeof *p->node_ns);
     if (!p->node_ns) result = TL_ERROR_NO_MEMORY;
-    if (!result) result = rehearse(&p->env, models, &p->t, &p->o, &p->w, plans, count, times);
+    if (!result) result = rehearse(&p->env, models, &p->t, &p->o, &p->w, plans, count, times, whole);
     if (!result) {
         for (i = 0; i < update; i++) p->node_ns[i] = costs[i] / p->o.micro_batches;
         p->m.update_rate = training_find_update_rate(&p->m, costs[update]);
         p->outside_ns = costs[slots - 1];
         for (i = 0; i < slots && count > 1; i++) p->keep_all_ns += times[i];
-        if (count > 2) p->piece_ns = measure_pieces(models[2], costs, costs + slots);
+        if (count > 1 && models[last]->regions.rows.memory)
+            p->row_ns = training_measure_rows(models[last--], times, whole[0], whole[count - 1]);
+        if (last > 1) p->piece_ns = measure_pieces(models[2], costs, costs + slots);
     }
     free(times);
     if (result) return training_fail_result(&p->env, "rehearsal", result);
@@ -1522,17 +1596,26 @@ static int prepare_costs(program *p, const training_model *const *models, tl_pla
 static int rehearse_table(program *p, tl_plan *plans) {
     tl_checkpoint_config config = tl_checkpoint_uniform(1);
     const training_model *models[REHEARSAL_MAX];
-    training_model cut;
-    tl_result result = cut_model(p, REHEARSAL_ROWS * 4 * p->m.size.C * sizeof(float), &cut);
-    int code;
+    training_model in_pieces, in_rows;
+    tl_result result = cut_model(p, &p->m, REHEARSAL_ROWS * 4 * p->m.size.C * sizeof(float), &in_pieces);
+    int count = 2, code;
+    memset(&in_rows, 0, sizeof in_rows);
     models[0] = models[1] = &p->m;
-    models[2] = &cut;
     if (result) return training_fail_result(&p->env, "pieces", result);
     result = tl_plan_checkpoints(&p->env, &p->m.graph, &config, &plans[1]);
-    if (!result) result = tl_plan_checkpoints(&p->env, &cut.graph, &config, &plans[2]);
-    code = result ? training_fail_result(&p->env, "plan", result)
-                  : prepare_costs(p, models, plans, may_cut(p) ? 3 : 2);
-    tl_free_graph(&p->env, &cut.graph);
+    if (!result && may_cut(p)) {
+        models[count] = &in_pieces;
+        result = tl_plan_checkpoints(&p->env, &in_pieces.graph, &config, &plans[count++]);
+    }
+    if (!result && may_cut_rows(p)) result = build_by_rows(p);
+    if (!result && may_cut_rows(p)) result = training_cut_feed_forward(&p->env, &p->by_rows, &in_rows);
+    if (!result && may_cut_rows(p)) {
+        models[count] = &in_rows;
+        result = tl_plan_keep_all(&p->env, training_planned_graph(&in_rows), 0, &plans[count++]);
+    }
+    code = result ? training_fail_result(&p->env, "plan", result) : prepare_costs(p, models, plans, count);
+    tl_free_graph(&p->env, &in_pieces.graph);
+    training_free_regions(&p->env, &in_rows.regions);
     return code;
 }
 
@@ -1559,16 +1642,16 @@ static int adopt_weights(program *p) {
     return TRAINING_OK;
 }
 
-static int fail_infeasible(const program *p, const training_found *found) {
+static int fail_infeasible(const program *p, const training_model *m, const training_found *found) {
     int32_t id = found->least_node;
     char layer[32] = "";
-    if (id >= 0 && p->m.graph.nodes[id].layer >= 0)
-        snprintf(layer, sizeof layer, " of layer %d", (int)p->m.graph.nodes[id].layer);
+    if (id >= 0 && m->graph.nodes[id].layer >= 0)
+        snprintf(layer, sizeof layer, " of layer %d", (int)m->graph.nodes[id].layer);
     return training_fail(TRAINING_INFEASIBLE,
                          "--budget %s: the least that works is %llu bytes (%.2f MiB), set by node %d (%s)%s",
                          p->o.budget, (unsigned long long)found->least_bytes,
                          ceil(training_mib(found->least_bytes) * 100.0) / 100.0, (int)id,
-                         tl_name_node(&p->m.graph, id), layer);
+                         tl_name_node(&m->graph, id), layer);
 }
 
 // What a step by a plan takes: of several micro-batches the last one updates, and none is in pieces then.
@@ -1605,88 +1688,143 @@ static int add_found_row(program *p, const training_goal *goal, int *is_least) {
     tl_result result = TL_OK;
     int code;
     if (goal->kind == TRAINING_GRAPH) result = choose_pieces(p, budget ? budget : 1, &piece_bytes);
-    if (!result) result = cut_model(p, piece_bytes, &model);
+    if (!result)
+        result = cut_model(p, goal->kind == TRAINING_REGIONS ? &p->by_rows : &p->m, piece_bytes, &model);
     if (result) return training_fail_result(&p->env, label, result);
     result = training_find_row(&p->env, &model, goal, &found, &budget, label, is_least);
     if (result) tl_free_graph(&p->env, &model.graph);
     if (result) return training_fail_result(&p->env, label, result);
+    model.regions = found.regions;
     code = add_row(p, label, &model, &found.plan, budget);
     if (goal->kind == TRAINING_GRAPH) t->gap_ratio = found.gap_ratio;
-    t->is_drawn = goal->kind == TRAINING_GRAPH || !p->o.kinds[TRAINING_GRAPH];
+    t->is_drawn = goal->kind != TRAINING_LAYERS || !p->o.kinds[TRAINING_GRAPH];
     return code;
+}
+
+static uint64_t find_least_budget(const program *p) {
+    uint64_t least = UINT64_MAX;
+    int32_t k;
+    for (k = 0; k < p->row_count; k++)
+        if (p->rows[k].budget && p->rows[k].budget < least) least = p->rows[k].budget;
+    return least;
+}
+
+// Add a row with regions of rows where the graph has no plan any more: at the next percent below its least, if
+// that is enough.
+static int add_region_row(program *p, uint64_t keep_all_bytes) {
+    unsigned percent = (unsigned)((find_least_budget(p) - 1) * 100 / keep_all_bytes);
+    uint64_t budget = keep_all_bytes / 100 * percent;
+    training_model model;
+    training_found found;
+    char label[16];
+    tl_result result = training_find_plan(&p->env, &p->by_rows, TRAINING_REGIONS, budget, &found);
+    if (!result && !found.plan.steps) return TRAINING_OK;
+    if (!result) result = cut_model(p, &p->by_rows, UINT64_MAX, &model);
+    if (result) return training_fail_result(&p->env, "rows", result);
+    model.regions = found.regions;
+    snprintf(label, sizeof label, "%u %% %s", percent % 1000, training_kind_names[TRAINING_REGIONS]);
+    return add_row(p, label, &model, &found.plan, budget);
 }
 
 static int add_keep_all(program *p) {
     training_model model;
     tl_plan plan;
-    tl_result result = cut_model(p, UINT64_MAX, &model);
+    tl_result result = cut_model(p, &p->m, UINT64_MAX, &model);
     if (!result) result = tl_plan_keep_all(&p->env, &model.graph, 0, &plan);
     return result ? training_fail_result(&p->env, "keep all", result) : add_row(p, "keep all", &model, &plan, 0);
 }
 
 // The rows of the table: keep all; then shares of its bytes and the least there is, by each kind of plan, until it
-// can do no less.
+// can do no less. Regions of rows begin where the graph ends.
 static int add_rows(program *p) {
     static const unsigned percents[] = { 80, 65, 55, 45, 0 };
-    int done[TRAINING_KIND_COUNT] = { 0 }, k, kind;
-    int code = add_keep_all(p);
+    int done[TRAINING_KIND_COUNT] = { 0 }, k, kind, code = TRAINING_OK;
+    training_goal goal;
+    memset(&goal, 0, sizeof goal);
+    goal.keep_all_bytes = p->keep_all.peak_bytes;
+    done[TRAINING_REGIONS] = !may_cut_rows(p) || p->o.kinds[TRAINING_GRAPH];
+    code = add_keep_all(p);
     for (k = 0; k < 5; k++) {
         for (kind = 0; kind < TRAINING_KIND_COUNT && !code; kind++) {
-            training_goal goal;
             if (!p->o.kinds[kind] || done[kind]) continue;
             goal.kind = (training_kind)kind;
             goal.percent = percents[k];
-            goal.keep_all_bytes = p->keep_all.peak_bytes;
             code = add_found_row(p, &goal, &done[kind]);
         }
     }
-    return code;
+    if (code || !may_cut_rows(p) || !p->o.kinds[TRAINING_GRAPH]) return code;
+    return add_region_row(p, goal.keep_all_bytes);
 }
 
-// Plan within --budget, and rehearse the plan (is_last 0) or make it the row. The pieces are those of the first plan:
+// Find a plan within --budget and the model that it is of. Pieces and regions are those of the first plan:
 // the costs that are measured have theirs in them.
-static int plan_budget(program *p, training_kind kind, uint64_t bytes, int is_first, int is_last) {
-    const training_model *rehearsed;
-    training_model model;
-    training_found found;
-    tl_result result = TL_OK;
-    int code;
+static tl_result find_budget_plan(program *p, training_kind kind, uint64_t bytes, int is_first,
+                                  training_model *model, training_found *found) {
+    int cuts = kind == TRAINING_REGIONS;
+    tl_result result = cuts ? build_by_rows(p) : TL_OK;
+    memset(found, 0, sizeof *found);
     if (is_first) p->piece_bytes = UINT64_MAX;
+    if (!result && is_first && cuts) result = training_choose_rows(&p->env, &p->by_rows, bytes, &p->choice);
     if (is_first && kind == TRAINING_GRAPH) result = choose_pieces(p, bytes, &p->piece_bytes);
-    if (!result) result = cut_model(p, p->piece_bytes, &model);
-    if (result) return training_fail_result(&p->env, "pieces", result);
-    rehearsed = &model;
-    result = training_find_plan(&p->env, &model, kind, bytes, &found);
-    if (result) code = training_fail_result(&p->env, "budget", result);
-    else if (!found.plan.steps) code = fail_infeasible(p, &found);
+    if (!result) result = cut_model(p, cuts ? &p->by_rows : &p->m, p->piece_bytes, model);
+    if (!result && cuts) result = training_plan_rows(&p->env, model, bytes, &p->choice, found);
+    else if (!result) result = training_find_plan(&p->env, model, kind, bytes, found);
+    if (result) return result;
+    model->regions = found->regions;
+    return TL_OK;
+}
+
+// Plan within --budget, and rehearse the plan (is_last 0) or make it the row. *kind becomes that of regions
+// where the graph has no plan.
+static int plan_budget(program *p, training_kind *kind, uint64_t bytes, int is_first, int is_last) {
+    training_model model;
+    const training_model *rehearsed = &model;
+    training_found found;
+    int code;
+    tl_result result = find_budget_plan(p, *kind, bytes, is_first, &model, &found);
+    if (!result && !found.plan.steps && *kind == TRAINING_GRAPH && may_cut_rows(p)) {
+        tl_free_graph(&p->env, &model.graph);
+        *kind = TRAINING_REGIONS;
+        result = find_budget_plan(p, *kind, bytes, is_first, &model, &found);
+    }
+    if (result) return training_fail_result(&p->env, "budget", result);
+    if (!found.plan.steps) code = fail_infeasible(p, &model, &found);
     else if (is_last) code = add_row(p, "budget", &model, &found.plan, bytes);
     else code = prepare_costs(p, &rehearsed, &found.plan, 1);
-    if (!p->row_count) tl_free_graph(&p->env, &model.graph);
-    else if (kind == TRAINING_GRAPH) p->rows[0].gap_ratio = found.gap_ratio;
-    tl_free_plan(&p->env, &found.plan);
+    if (p->row_count) {
+        if (*kind == TRAINING_GRAPH) p->rows[0].gap_ratio = found.gap_ratio;
+        return code;
+    }
+    tl_free_graph(&p->env, &model.graph);
+    training_free_regions(&p->env, &model.regions);
     return code;
 }
 
 // One run within --budget, and never a byte more: not in the rehearsal either.
 static int add_budget_row(program *p) {
     uint64_t bytes = 0;
-    training_kind kind = p->o.kinds[TRAINING_GRAPH] ? TRAINING_GRAPH : TRAINING_LAYERS;
+    training_kind kind = p->o.kinds[TRAINING_GRAPH] ? TRAINING_GRAPH
+                       : p->o.kinds[TRAINING_REGIONS] ? TRAINING_REGIONS : TRAINING_LAYERS;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
     int pass, code;
     if (result) return training_fail_result(&p->env, "keep all", result);
     code = parse_budget(p->o.budget, p->keep_all.peak_bytes, &bytes);
     for (pass = p->o.estimates; pass < 2 && !code; pass++) {  // by estimated costs, then measured
         if (pass == 1) training_print_costs(&p->m);
-        code = plan_budget(p, kind, bytes ? bytes : 1, pass == p->o.estimates, pass == 1);
+        code = plan_budget(p, &kind, bytes ? bytes : 1, pass == p->o.estimates, pass == 1);
     }
     return code;
 }
 
-// Print what a further call costs, where gradients may be in pieces.
-static void print_pieces(const program *p) {
-    if (!may_cut(p)) return;
-    printf("pieces     a further call of a kernel for some rows of a gradient or their update: %.2f %s\n",
-           (double)find_call_cost(p) * 1e-3, p->m.node_ns ? "us, measured" : "kFLOP, estimated");
+// Print what a further call costs, where gradients may be in pieces, and regions in blocks.
+static void print_calls(const program *p) {
+    const char *unit = p->m.node_ns ? "us, measured" : "kFLOP, estimated";
+    if (may_cut(p))
+        printf("pieces     a further call of a kernel for some rows of a gradient or their update: %.2f %s\n",
+               (double)find_call_cost(p) * 1e-3, unit);
+    if (may_cut_rows(p))
+        printf("blocks     a further call of a kernel for some rows of the batch: %.2f %s\n",
+               (double)p->by_rows.call_cost * 1e-3, unit);
     fflush(stdout);
 }
 
@@ -1698,8 +1836,10 @@ static int add_table(program *p) {
     if (result) return training_fail_result(&p->env, "plan", result);
     if (p->o.estimates) p->keep_all = plans[0];
     else code = rehearse_table(p, plans);
+    if (!code && may_cut_rows(p)) result = build_by_rows(p);
+    if (result) return training_fail_result(&p->env, "rows", result);
     training_print_costs(&p->m);
-    print_pieces(p);
+    print_calls(p);
     return code ? code : add_rows(p);
 }
 
@@ -1801,9 +1941,12 @@ int main(int count, char **argv) {
     for (k = 0; k < p.row_count; k++) {
         free_training(&p.env, &p.rows[k]);
         tl_free_graph(&p.env, &p.models[k].graph);
+        training_free_regions(&p.env, &p.models[k].regions);
     }
     free_training(&p.env, &p.plain);
     training_free_model(&p.env, &p.wide);
+    training_free_model(&p.env, &p.by_rows);
+    tl_free_rows_choice(&p.env, &p.choice);
     free(p.plain_losses);
     tl_free_trace(p.trace);
     tl_free_plan(&p.env, &p.keep_all);

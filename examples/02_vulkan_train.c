@@ -17,7 +17,8 @@
 // 60, 40, 25 and 15 % of the peak of that and within the least there is, where dropped activations
 // are computed again, by plans made layer by layer and by plans of the graph, tensor by tensor
 // (tl_plan_remat); where that is less, within the least there is if gradients of weights are made in
-// pieces, some rows at a time, each updated before the next (tl_apply_pieces); within 40 and 25 %, where tensors
+// pieces, some rows at a time, each updated before the next (tl_apply_pieces), and if regions of nodes
+// go over the batch in blocks of its rows (tl_choose_rows); within 40 and 25 %, where tensors
 // may also be copied to the host and back, within 40 % by copies alone; and within 60 %, where they
 // may also be compressed to f16. After every turn weights and moments of each, all of them, are
 // compared with those of the first, byte by byte. Only f16 may differ, as it rounds: there the
@@ -245,6 +246,7 @@ static tl_result init_run(tl_env *env, training *t) {
     desc.kernels = kernels;
     desc.kernel_count = KERNEL_COUNT;
     desc.plan = &t->plan;
+    desc.rows = t->m->regions.rows.memory ? &t->m->regions.rows : NULL;
     desc.device = t->device;
     desc.budget_bytes = t->budget;
     desc.load = load_batch;
@@ -337,19 +339,21 @@ static void add_node_times(const training *t, uint64_t *row) {
     }
 }
 
-// Train a few steps and note what the device says of each node: ns is [cost slots], or stays zero
-// where the device has no clock. What disturbs a step can only add to it: the lower quartile is
-// steadier than the median.
-static tl_result rehearse(training *t, uint64_t *ns) {
-    size_t slots = training_count_cost_slots(t->m), i, step;
-    uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS, sizeof *samples);
-    uint64_t column[REHEARSAL_STEPS];
+// Train a few steps and note what the device says of a pass, and of each node: ns is [cost slots], or
+// stays zero where the device has no clock; NULL = not wanted. What disturbs a step can only add to it:
+// the lower quartile is steadier than the median.
+static tl_result rehearse(training *t, uint64_t *ns, uint64_t *whole_ns) {
+    size_t slots = ns ? training_count_cost_slots(t->m) : 0, i, step;
+    uint64_t *samples = (uint64_t *)calloc((slots + 1) * REHEARSAL_STEPS, sizeof *samples);
+    uint64_t column[REHEARSAL_STEPS], whole[REHEARSAL_STEPS];
     tl_result result = samples ? TL_OK : TL_ERROR_NO_MEMORY;
     for (step = 0; step < REHEARSAL_STEPS && !result; step++) {
         result = train_step(t);
         if (!result) result = patch_times(t);
-        if (!result && t->times) add_node_times(t, samples + step * slots);
+        if (!result && t->times && ns) add_node_times(t, samples + step * slots);
+        whole[step] = t->event_count ? t->events[t->event_count - 1].end_ns - t->events[0].start_ns : 0;
     }
+    *whole_ns = training_find_quantile(whole + WARM_STEPS, REHEARSAL_STEPS - WARM_STEPS, 1, 4);
     for (i = 0; i < slots && !result; i++) {
         for (step = WARM_STEPS; step < REHEARSAL_STEPS; step++)
             column[step] = samples[step * slots + i];
@@ -361,7 +365,7 @@ static tl_result rehearse(training *t, uint64_t *ns) {
 
 // -- rounds: all trainings, a step each --
 
-enum { ROW_MAX = 16, LOSS_STEPS = 10 };
+enum { ROW_MAX = 18, LOSS_STEPS = 10 };
 
 static const double f16_limit = 0.05;  // relative difference of gradients: rounding stays far below
 
@@ -371,12 +375,16 @@ typedef struct program {
     training_text t;
     training_model m;
     training_model in_pieces;     // the same with gradients in pieces; the graph alone is its own
+    uint64_t row_unit;            // of regions of rows
+    training_model by_rows;       // the same, whose regions of rows plans may cut
+    training_model models[ROW_MAX];  // of the rows with regions: by_rows; the regions alone are their own
     tl_vk_device device;
     tl_vk_device_info info;
     tl_device limits;             // measured: what copies and conversions take; all zero = no time
     int      complaints;          // of the validation layer
     tl_plan  keep_all;            // with measured costs: what budgets are percents of
     uint64_t *node_ns;            // [cost slots] measured: the costs of the graph
+    uint64_t row_ns;              // measured: of a further call of a kernel in a region of rows
     training rows[ROW_MAX];       // the first one keeps everything
     int32_t  row_count;
     float   *states[2];           // [3][param_count] weights and moments: of the first row, of another
@@ -429,7 +437,11 @@ static int train_rounds(program *p) {
                 return training_fail_result(&p->env, t->label, result);
             }
             keep_fastest(t);
-            for (i = 0; i < t->event_count; i++) tl_record_event(&t->events[i], p->trace);
+            for (i = 0; i < t->event_count; i++) {
+                tl_run_event named = t->events[i];
+                named.step.node = training_find_last(t->m, named.step.node);
+                tl_record_event(&named, p->trace);
+            }
         }
         p->rounds++;
         done_s = (double)(training_wall_ns() - start) * 1e-9;
@@ -684,18 +696,22 @@ static int open_device(program *p) {
     return result ? training_fail_result(&p->env, p->info.name, result) : TRAINING_OK;
 }
 
-// Tensors and params begin where the device lets a range begin.
+// Tensors and params begin where the device lets a range begin, and rows come as its kernels sum them up.
 static int set_alignment(program *p) {
     tl_vk_backend_desc desc;
     tl_backend backend;
     tl_backend_limits limits;
     tl_result result;
+    vk_nn nn;
     memset(&desc, 0, sizeof desc);
+    memset(&nn, 0, sizeof nn);
     desc.device = p->device;
     result = tl_vk_init_backend(&p->env, &desc, &backend);
     if (result) return training_fail_result(&p->env, "device", result);
     backend.limits(backend.self, &limits);
     tl_vk_free_backend(&p->env, &backend);
+    nn.is_gpu = is_gpu(&p->info);
+    p->row_unit = vk_nn_row_unit(&nn);
     p->m.alignment_bytes = limits.alignment_bytes;
     p->m.param_align = limits.alignment_bytes / sizeof(float);
     return TRAINING_OK;
@@ -776,7 +792,8 @@ static const char *const usage =
     "  --steps N          steps of every row of the table (6)\n"
     "  --layers N --width N --context N --batch N    size of the network (8 16 32 64)\n"
     "  --seed N           of weights, batches and dropout (1)\n"
-    "  --plan KIND        layers, graph, both or none: what makes the plans of the table (both);\n"
+    "  --plan KIND        layers, graph, rows, all or none: what makes the plans of the table (all); rows:\n"
+    "                     of the graph with regions of nodes that go over the batch in blocks of its rows;\n"
     "                     none: only the rows that keep, copy or compress all\n"
     "  --transfer no      copy on the queue of the kernels, though the device has one for copies\n"
     "  --estimate         plan by estimated FLOP, not by what was measured: the same plans each"
@@ -862,18 +879,50 @@ static tl_result init_training(program *p, training *t, row_kind kind, const cha
     return result ? result : init_run(&p->env, t);
 }
 
+// Build the model that regions of rows are cut out of, with the costs that are known now.
+static tl_result build_by_rows(program *p) {
+    training_free_model(&p->env, &p->by_rows);
+    p->by_rows = p->m;
+    p->by_rows.row_unit = p->row_unit;
+    p->by_rows.call_cost = p->row_ns;
+    return training_build_model(&p->env, &p->by_rows);
+}
+
+// Measure what a further call costs in a region of rows; whole_ns: a pass without any.
+static tl_result rehearse_rows(program *p, uint64_t whole_ns) {
+    training_model cut;
+    training t;
+    tl_plan plan;
+    uint64_t in_rows;
+    tl_result result = build_by_rows(p);
+    memset(&cut, 0, sizeof cut);
+    memset(&t, 0, sizeof t);
+    if (!result) result = training_cut_feed_forward(&p->env, &p->by_rows, &cut);
+    if (!result) result = tl_plan_keep_all(&p->env, training_planned_graph(&cut), 0, &plan);
+    t.m = &cut;
+    t.step_max = REHEARSAL_STEPS;
+    if (!result) result = init_training(p, &t, ROW_KEEP_ALL, "rehearsal", &plan, 0);
+    if (!result) result = rehearse(&t, NULL, &in_rows);
+    if (!result && t.times) p->row_ns = training_measure_rows(&cut, p->node_ns, whole_ns, in_rows);
+    free_training(&p->env, &t);
+    training_free_regions(&p->env, &cut.regions);
+    return result;
+}
+
 // Measure the nodes and build the graph again with what they take; a device without a clock leaves
 // the estimate in place.
 static int prepare_costs(program *p) {
     training t;
     tl_plan plan;
+    uint64_t whole_ns = 0;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan);
     memset(&t, 0, sizeof t);
     t.step_max = REHEARSAL_STEPS;
     p->node_ns = (uint64_t *)calloc(training_count_cost_slots(&p->m), sizeof *p->node_ns);
     if (!p->node_ns) result = TL_ERROR_NO_MEMORY;
     if (!result) result = init_training(p, &t, ROW_KEEP_ALL, "rehearsal", &plan, 0);
-    if (!result) result = rehearse(&t, p->node_ns);
+    if (!result) result = rehearse(&t, p->node_ns, &whole_ns);
+    if (!result && t.times && p->o.kinds[TRAINING_REGIONS]) result = rehearse_rows(p, whole_ns);
     if (!result && t.times) {
         training_free_model(&p->env, &p->m);
         p->m.node_ns = p->node_ns;
@@ -909,17 +958,28 @@ static int add_moves_row(program *p, row_kind kind, int alone, unsigned percent,
     return code;
 }
 
+// Add a row whose plan cuts regions of rows, which belong to it then.
+static int add_cut_row(program *p, const char *label, training_found *found, uint64_t budget) {
+    training *t = &p->rows[p->row_count];
+    training_model *m = &p->models[p->row_count];
+    *m = p->by_rows;
+    m->regions = found->regions;
+    t->m = m;
+    return add_row(p, ROW_RECOMPUTE, label, &found->plan, budget);
+}
+
 // Add a row that computes again; *is_least is 1 where it is the least that its kind can do.
 static int add_found_row(program *p, const training_goal *goal, int *is_least) {
     training *t = &p->rows[p->row_count];
     training_found found;
     uint64_t budget;
     char label[16];
+    int is_rows = goal->kind == TRAINING_REGIONS, code;
     tl_result result =
-        training_find_row(&p->env, &p->m, goal, &found, &budget, label, is_least);
-    int code;
+        training_find_row(&p->env, is_rows ? &p->by_rows : &p->m, goal, &found, &budget, label, is_least);
     if (result) return training_fail_result(&p->env, label, result);
-    code = add_row(p, ROW_RECOMPUTE, label, &found.plan, budget);
+    if (is_rows) code = add_cut_row(p, label, &found, budget);
+    else code = add_row(p, ROW_RECOMPUTE, label, &found.plan, budget);
     if (goal->kind == TRAINING_GRAPH) t->gap_ratio = found.gap_ratio;
     t->is_drawn = goal->kind == TRAINING_GRAPH || !p->o.kinds[TRAINING_GRAPH];
     return code;
@@ -952,9 +1012,9 @@ static uint64_t find_least_budget(const program *p) {
     return least;
 }
 
-// Add the row of the least bytes of all, with gradients in pieces, where that is a hundredth less. It
-// is not where weights are little beside activations, as in the network that is trained by default.
-static int add_pieces_row(program *p) {
+// Add the row of the least bytes with gradients in pieces, where that is a hundredth less. It is not
+// where weights are little beside activations, as in the network that is trained by default.
+static int add_pieces_row(program *p, uint64_t least) {
     training *t = &p->rows[p->row_count];
     training_found found;
     tl_result result = cut_gradients(p);
@@ -962,7 +1022,7 @@ static int add_pieces_row(program *p) {
     memset(&found, 0, sizeof found);
     if (!result) result = training_find_least(&p->env, &p->in_pieces, TRAINING_GRAPH, 0, &found);
     if (result) return training_fail_result(&p->env, "pieces", result);
-    if (found.plan.arena_bytes > find_least_budget(p) / 100 * 99) {
+    if (found.plan.arena_bytes > least / 100 * 99) {
         tl_free_plan(&p->env, &found.plan);
         return TRAINING_OK;
     }
@@ -973,27 +1033,61 @@ static int add_pieces_row(program *p) {
     return code;
 }
 
+// Add the row of the least budget with regions of rows, and before it one halfway between that and the least
+// without, where that is a hundredth more: there the graph has no plan at all.
+static int add_region_rows(program *p, training_goal goal, uint64_t least) {
+    uint64_t bytes;
+    training_found found;
+    int is_least, code = TRAINING_OK;
+    tl_result result = training_find_least(&p->env, &p->by_rows, TRAINING_REGIONS, 0, &found);
+    if (result) return training_fail_result(&p->env, "rows", result);
+    bytes = found.plan.arena_bytes;
+    goal.kind = TRAINING_REGIONS;
+    goal.percent = (unsigned)((least + bytes) / 2 * 100 / goal.keep_all_bytes);
+    if (bytes > least / 100 * 99) {
+        tl_free_plan(&p->env, &found.plan);
+        training_free_regions(&p->env, &found.regions);
+        return TRAINING_OK;
+    }
+    if (goal.keep_all_bytes / 100 * goal.percent > bytes) code = add_found_row(p, &goal, &is_least);
+    if (!code) code = add_cut_row(p, "least rows", &found, bytes);
+    p->rows[p->row_count - 1].is_drawn = 0;     // eight curves are all that a picture has
+    return code;
+}
+
 // The rows of the table: keep all; 60, 40, 25 and 15 % of its bytes and the least there is,
-// by each kind of plan, until it can do no less; gradients in pieces; and those that move tensors.
+// by each kind of plan, until it can do no less; gradients in pieces; regions of rows; and those that
+// move tensors.
 static int add_rows(program *p) {
     static const unsigned percents[] = { 60, 40, 25, 15, 0 };
     int done[TRAINING_KIND_COUNT] = { 0 }, k, kind, code;
+    training_goal goal;
+    uint64_t least;
     tl_plan plan;
     tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &p->keep_all);
     if (!result) result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plan);
     if (result) return training_fail_result(&p->env, "keep all", result);
     code = add_row(p, ROW_KEEP_ALL, "keep all", &plan, 0);
+    if (!code && p->o.kinds[TRAINING_REGIONS]) result = build_by_rows(p);
+    if (result) return training_fail_result(&p->env, "rows", result);
+    if (p->row_ns)
+        printf("blocks     a further call of a kernel for some rows of the batch: %.1f us, measured\n",
+               (double)p->row_ns * 1e-3);
+    memset(&goal, 0, sizeof goal);
+    goal.keep_all_bytes = p->keep_all.peak_bytes;
+    done[TRAINING_REGIONS] = p->o.kinds[TRAINING_GRAPH];
     for (k = 0; k < 5; k++) {
         for (kind = 0; kind < TRAINING_KIND_COUNT && !code; kind++) {
-            training_goal goal;
             if (!p->o.kinds[kind] || done[kind]) continue;
             goal.kind = (training_kind)kind;
             goal.percent = percents[k];
-            goal.keep_all_bytes = p->keep_all.peak_bytes;
             code = add_found_row(p, &goal, &done[kind]);
         }
     }
-    if (!code && p->o.kinds[TRAINING_GRAPH]) code = add_pieces_row(p);
+    least = find_least_budget(p);
+    if (!code && p->o.kinds[TRAINING_GRAPH]) code = add_pieces_row(p, least);
+    if (!code && p->o.kinds[TRAINING_GRAPH] && p->o.kinds[TRAINING_REGIONS])
+        code = add_region_rows(p, goal, least);
     if (!code) code = add_moves_row(p, ROW_COPIES, 1, 40, "copies");
     if (!code) code = add_moves_row(p, ROW_COPIES, 0, 40, "both");
     if (!code) code = add_moves_row(p, ROW_COPIES, 0, 25, "both");
@@ -1062,6 +1156,8 @@ int main(int count, char **argv) {
     for (k = 0; k < p.row_count; k++) free_training(&p.env, &p.rows[k]);
     tl_vk_free_device(&p.env, &p.device);
     tl_free_trace(p.trace);
+    for (k = 0; k < ROW_MAX; k++) training_free_regions(&p.env, &p.models[k].regions);
+    training_free_model(&p.env, &p.by_rows);
     tl_free_graph(&p.env, &p.in_pieces.graph);
     training_free_model(&p.env, &p.m);
     tl_free_plan(&p.env, &p.keep_all);

@@ -7,18 +7,20 @@
        #define TRAINING_PROGRAM "01_train_text"   // begins every sentence about a failure
        #include "training.h"
 
-   Two kinds of plans are made of one graph, from the same costs:
+   Three kinds of plans are made of one graph, from the same costs:
 
        layers   what can be said layer by layer: checkpoint configs, and which of the tensors of a
                 layer are kept, in the first layers or in all. Every candidate is simulated
        graph    tl_plan_remat: each tensor for itself, as often as it takes
+       rows     the same of a graph in which regions of nodes go over the batch in blocks of its rows
+                (tl_choose_rows): what lies between two nodes of a region exists for one block
 
    LETTERS     B = sequences in a batch, T = tokens of context, C = channels, V = vocabulary,
                L = layers
 
    CONTENTS    (search for "// -- ")
-               failures and clocks    model    text    layer-wise plans    plans    costs
-               training    progress    options    files
+               failures and clocks    model    regions of rows    text    layer-wise plans
+               plans    costs    training    progress    options    files
 */
 #ifndef TRAINING_H
 #define TRAINING_H
@@ -125,6 +127,7 @@ enum {
     TRAINING_BEFORE = -1,
     TRAINING_NOTHING = -2,
     TRAINING_ROWS = 12,
+    TRAINING_FFN = 6,             // the first row of that unit
     TRAINING_CHOICES = 9,
     TRAINING_HEAD = 16            // channels of an attention head
 };
@@ -166,6 +169,12 @@ typedef struct training_param {
     int      decays;              // 1 = with weight decay: matrices, but no biases and norms
 } training_param;
 
+// Regions of rows of a graph, whose plans are of another one.
+typedef struct training_regions {
+    tl_rows_plan rows;            // with that graph; memory NULL = there are none
+    int32_t     *nodes;           // [nodes of that graph] the last node of the model's graph in each
+} training_regions;
+
 typedef struct training_model training_model;
 struct training_model {
     // set before training_build_model
@@ -183,6 +192,9 @@ struct training_model {
     int         clips;            // then: 1 = the node "clip" sees all gradients before the first update
     tl_updates  updates;          // then: TL_UPDATES_END where clips is 1
     uint64_t    update_rate;      // then: bytes a second that updates move, measured; 0 = a byte is a FLOP
+    uint64_t    row_unit;         // kernels may be called for so many rows of the batch, or a multiple, and
+                                  // attention and embed for whole sequences; 0 = for all rows alone
+    uint64_t    call_cost;        // then: of each further call, in the unit of the other costs
 
     // made by it: first a plain graph of so many nodes, whose ids are those of nodes, tensors and node_ns
     tl_graph    graph;            // with states: nodes say by origin which plain node they are, or whose weights
@@ -195,6 +207,8 @@ struct training_model {
     uint64_t    param_count;      // floats, all together, with the gaps between them
     int32_t     tokens, targets, logits, loss;  // node ids of the graph
     int32_t     first_layer;      // plain node id
+
+    training_regions regions;     // of a model that a plan cuts; else there are none
 };
 
 // What the kernel of a node of the graph must know.
@@ -303,6 +317,23 @@ static inline void training_add_params(training_model *m, training_node *n) {
     }
 }
 
+// Say for which rows of the batch the kernels of a node may be called. Those that go element by element take
+// blocks of any size. The loss is a mean: each call adds to it.
+static inline void training_add_rows(const training_model *m, const training_node *n, tl_node_desc *desc) {
+    static const tl_relation same[2] = { { TL_RELATION_SAME, 0, 0, 0, 0 }, { TL_RELATION_SAME, 0, 0, 0, 0 } };
+    uint64_t rows = m->size.B * m->size.T, unit = m->row_unit;
+    int by_sequence = n->op == TRAINING_ATTENTION || n->op == TRAINING_EMBED;
+    if (!unit || desc->takes_blocks || n->op == TRAINING_INPUT_OP) return;
+    while (by_sequence && unit % m->size.T) unit += m->row_unit;
+    if (rows % unit) return;
+    desc->rows = rows;
+    desc->row_unit = unit;
+    desc->relations = same;
+    desc->ordered = 1;
+    desc->reduces = n->op == TRAINING_LOSS;
+    desc->fixed = 0;  // it scales with the nodes of its region; what reduces is one number all the same
+}
+
 // Add a node of desc's name, unit, layer and needs that reads two nodes (below 0: none).
 static inline tl_result training_add_op(tl_env *env, training_model *m, training_op op,
                                         tl_node_desc desc, int32_t from, int32_t from2,
@@ -334,6 +365,7 @@ static inline tl_result training_add_op(tl_env *env, training_model *m, training
     desc.keep = id == (m->trains ? m->loss : m->logits);
     desc.fixed = op == TRAINING_LOSS;  // one number, however large the batch
     desc.takes_blocks = op == TRAINING_GELU || op == TRAINING_DROPOUT || op == TRAINING_ADD;
+    training_add_rows(m, n, &desc);
     if (!m->trains && op != TRAINING_INPUT_OP) {  // forward only: nothing is there for backward
         desc.no_grad = 1;
         desc.needs = NULL;
@@ -527,6 +559,111 @@ static inline void training_fill_params(const training_model *m, uint64_t seed, 
         nn_fill_normal(at, (size_t)p->count, p->deviation, tl_mix_u64(seed, (uint64_t)i));
         for (k = 0; k < p->count; k++) at[k] += p->mean;
     }
+}
+
+// -- regions of rows: a model whose nodes go over the batch block by block --
+
+static inline void training_free_regions(tl_env *env, training_regions *regions) {
+    tl_free_rows_plan(env, &regions->rows);
+    free(regions->nodes);
+    regions->nodes = NULL;
+}
+
+// The graph that plans of a model are of.
+static inline const tl_graph *training_planned_graph(const training_model *m) {
+    return m->regions.rows.memory ? &m->regions.rows.graph : &m->graph;
+}
+
+// The node of the model's graph that a node of the planned one is; of a region the last, whose name it has.
+static inline int32_t training_find_last(const training_model *m, int32_t id) {
+    return m->regions.rows.memory && id >= 0 ? m->regions.nodes[id] : id;
+}
+
+static inline int32_t training_count_members(const training_model *m, int32_t id) {
+    const tl_rows_plan *rows = &m->regions.rows;
+    return rows->memory ? rows->first_members[id + 1] - rows->first_members[id] : 0;
+}
+
+// All blocks of all regions.
+static inline uint64_t training_count_blocks(const training_model *m) {
+    uint64_t count = 0;
+    int32_t id;
+    for (id = 0; id < training_planned_graph(m)->node_count; id++) {
+        const tl_row_member *member = m->regions.rows.members;
+        if (!training_count_members(m, id)) continue;
+        member += m->regions.rows.first_members[id];
+        count += (member->rows - 1) / member->block_rows + 1;
+    }
+    return count;
+}
+
+// Cut a model into the regions of a choice.
+static inline tl_result training_cut_rows(tl_env *env, const training_model *m, const tl_rows_choice *choice,
+                                          training_regions *regions) {
+    tl_cut_desc desc;
+    tl_result result;
+    int32_t id;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &m->graph;
+    desc.cuts = choice->cuts;
+    desc.cut_count = choice->cut_count;
+    desc.alignment_bytes = m->alignment_bytes;
+    desc.call_cost = m->call_cost;
+    result = tl_cut_rows(env, &desc, &regions->rows);
+    if (result) return result;
+    regions->nodes = (int32_t *)calloc((size_t)m->graph.node_count, sizeof *regions->nodes);
+    for (id = 0; regions->nodes && id < m->graph.node_count; id++) regions->nodes[regions->rows.nodes[id]] = id;
+    return regions->nodes ? TL_OK : TL_ERROR_NO_MEMORY;
+}
+
+// The member of the model's graph that a turn of a region calls.
+static inline int32_t training_find_turn(const training_model *m, int32_t region, int32_t turn) {
+    const tl_rows_plan *rows = &m->regions.rows;
+    return rows->members[rows->first_members[region] + rows->turns[turn].member].node;
+}
+
+enum { TRAINING_BLOCKS = 8 };     // of a region in which calls are measured
+
+// A model with the graph of another one, in which the feed-forward parts of all layers, which are alike, are
+// cut into a few blocks: what a further call costs is measured there. The regions alone belong to it.
+static inline tl_result training_cut_feed_forward(tl_env *env, const training_model *m, training_model *cut) {
+    int32_t k, count = (int32_t)m->size.L;
+    tl_row_cut *cuts = (tl_row_cut *)calloc((size_t)count, sizeof *cuts);
+    tl_rows_choice choice;
+    tl_result result = cuts ? TL_OK : TL_ERROR_NO_MEMORY;
+    memset(&choice, 0, sizeof choice);
+    *cut = *m;
+    for (k = 0; k < count && !result; k++) {
+        const int32_t *tensors = m->tensors + m->first_layer + k * TRAINING_ROWS;
+        cuts[k].first = m->graph.outputs[tensors[TRAINING_FFN]].node;
+        cuts[k].last = m->graph.outputs[tensors[TRAINING_ROWS - 1]].node;
+        cuts[k].block_count = TRAINING_BLOCKS;
+    }
+    choice.cuts = cuts;
+    choice.cut_count = count;
+    if (!result) result = training_cut_rows(env, m, &choice, &cut->regions);
+    free(cuts);
+    return result;
+}
+
+// The cost of a further call, from the times of the nodes of a step without regions, and what a step without
+// and with them takes as a whole. The second makes some forwards again, once. 0 = none shows.
+static inline uint64_t training_measure_rows(const training_model *cut, const uint64_t *times, uint64_t whole,
+                                             uint64_t in_rows) {
+    const tl_rows_plan *rows = &cut->regions.rows;
+    uint64_t calls = 0;
+    int32_t id, k;
+    for (id = 0; id < rows->graph.node_count; id++) {
+        const tl_row_member *member = rows->members + rows->first_members[id];
+        int32_t first = rows->first_turns[id];
+        if (!training_count_members(cut, id)) continue;
+        for (k = first; k < rows->first_turns[id + 1]; k++) {
+            int is_again = k >= first + rows->forward_turns[id] && rows->turns[k].kind != TL_STEP_BACKWARD;
+            if (is_again) whole += times[training_find_cost_slot(cut, training_find_turn(cut, id, k), 0)];
+            calls += (member->rows - 1) / member->block_rows;
+        }
+    }
+    return calls > 0 && in_rows > whole ? (in_rows - whole) / calls : 0;
 }
 
 // -- text --
@@ -827,16 +964,22 @@ static inline tl_result training_search_layers(tl_env *env, const training_model
     return result;
 }
 
-// -- plans: of both kinds, within a budget or within the least --
+// -- plans: of each kind, within a budget or within the least --
 
-typedef enum training_kind { TRAINING_LAYERS, TRAINING_GRAPH, TRAINING_KIND_COUNT } training_kind;
+typedef enum training_kind {
+    TRAINING_LAYERS, TRAINING_GRAPH, TRAINING_REGIONS, TRAINING_KIND_COUNT
+} training_kind;
 
-enum { TRAINING_WORK = 200000000 };  // steps of the graph's planner: half a second
+enum {
+    TRAINING_WORK = 200000000,    // steps of the graph's planner: half a second
+    TRAINING_ROWS_WORK = TRAINING_WORK / 4  // of each graph with regions
+};
 
-static const char *const training_kind_names[TRAINING_KIND_COUNT] = { "layers", "graph" };
+static const char *const training_kind_names[TRAINING_KIND_COUNT] = { "layers", "graph", "rows" };
 
 typedef struct training_found {
     tl_plan  plan;                // belongs to the caller; steps 0 = none fits the budget
+    training_regions regions;     // of TRAINING_REGIONS: belongs to the caller; what the plan is of
     uint64_t least_bytes;         // then: a plan takes at least so many, as far as is known
     int32_t  least_node;          // and peaks at this node
     double   gap_ratio;           // graph: no plan costs less than cost / (1 + this)
@@ -866,22 +1009,67 @@ static inline tl_result training_find_layers(tl_env *env, const training_model *
     return result;
 }
 
+static inline tl_remat_desc training_ask(const training_model *m, const tl_graph *graph, uint64_t budget,
+                                         uint64_t work) {
+    tl_remat_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = graph;
+    desc.budget_bytes = budget;
+    desc.work_limit = work;
+    desc.alignment_bytes = m->alignment_bytes;
+    return desc;
+}
+
 // The graph's nodes are fine enough to choose from: every tensor is one.
 static inline tl_result training_find_graph(tl_env *env, const training_model *m, uint64_t budget,
                                             training_found *found) {
-    tl_remat_desc desc;
+    tl_remat_desc desc = training_ask(m, &m->graph, budget, TRAINING_WORK);
     tl_remat_report report;
-    tl_result result;
-    memset(&desc, 0, sizeof desc);
-    desc.graph = &m->graph;
-    desc.budget_bytes = budget;
-    desc.work_limit = TRAINING_WORK;
-    desc.alignment_bytes = m->alignment_bytes;
-    result = tl_plan_remat(env, &desc, &found->plan, &report);
+    tl_result result = tl_plan_remat(env, &desc, &found->plan, &report);
     found->least_bytes = report.least_budget_bytes;
     found->least_node = report.limiting_node;
     found->gap_ratio = report.gap_ratio;
     return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// Choose which regions of a model are cut for a budget; where none fits, those of the least.
+static inline tl_result training_choose_rows(tl_env *env, const training_model *m, uint64_t budget,
+                                             tl_rows_choice *choice) {
+    tl_remat_desc desc = training_ask(m, &m->graph, budget, TRAINING_ROWS_WORK);
+    tl_cut_desc cut;
+    tl_result result;
+    memset(&cut, 0, sizeof cut);
+    cut.alignment_bytes = m->alignment_bytes;
+    cut.call_cost = m->call_cost;
+    result = tl_choose_rows(env, &desc, &cut, choice);
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+// Plan a model in which the regions of a choice are cut.
+static inline tl_result training_plan_rows(tl_env *env, const training_model *m, uint64_t budget,
+                                           const tl_rows_choice *choice, training_found *found) {
+    training_model cut = *m;
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_result result = training_cut_rows(env, m, choice, &found->regions);
+    if (result) return result;
+    cut.regions = found->regions;
+    desc = training_ask(m, &found->regions.rows.graph, budget, TRAINING_ROWS_WORK);
+    result = tl_plan_remat(env, &desc, &found->plan, &report);
+    found->least_bytes = report.least_budget_bytes;
+    found->least_node = training_find_last(&cut, report.limiting_node);
+    found->gap_ratio = -1.0;
+    return result == TL_ERROR_INFEASIBLE ? TL_OK : result;
+}
+
+static inline tl_result training_find_rows(tl_env *env, const training_model *m, uint64_t budget,
+                                           training_found *found) {
+    tl_rows_choice choice;
+    tl_result result = training_choose_rows(env, m, budget, &choice);
+    if (!result) result = training_plan_rows(env, m, budget, &choice, found);
+    tl_free_rows_choice(env, &choice);
+    if (result || !found->plan.steps) training_free_regions(env, &found->regions);
+    return result;
 }
 
 // Find the cheapest plan of a kind within so many bytes (> 0) of activations.
@@ -889,7 +1077,8 @@ static inline tl_result training_find_plan(tl_env *env, const training_model *m,
                                            uint64_t budget, training_found *found) {
     memset(found, 0, sizeof *found);
     return kind == TRAINING_GRAPH ? training_find_graph(env, m, budget, found)
-                                  : training_find_layers(env, m, budget, found);
+         : kind == TRAINING_REGIONS ? training_find_rows(env, m, budget, found)
+                                    : training_find_layers(env, m, budget, found);
 }
 
 // What the layers can do shows only by trying: what a search at one budget comes by may have a
@@ -910,6 +1099,19 @@ static inline tl_result training_find_least_layers(tl_env *env, const training_m
     return result;
 }
 
+// What does not fit names a budget that does.
+static inline tl_result training_find_least_rows(tl_env *env, const training_model *m, training_found *found) {
+    tl_rows_choice choice;
+    tl_result result = training_choose_rows(env, m, 1, &choice);
+    found->least_bytes = choice.report.least_budget_bytes;
+    while (!result && !found->plan.steps) {
+        training_free_regions(env, &found->regions);
+        result = training_plan_rows(env, m, found->least_bytes, &choice, found);
+    }
+    tl_free_rows_choice(env, &choice);
+    return result;
+}
+
 // Find a plan of a kind within the fewest bytes that it is known to work with.
 static inline tl_result training_find_least(tl_env *env, const training_model *m,
                                             training_kind kind, uint64_t keep_all_bytes,
@@ -919,6 +1121,7 @@ static inline tl_result training_find_least(tl_env *env, const training_model *m
     memset(found, 0, sizeof *found);
     if (kind == TRAINING_LAYERS)
         return training_find_least_layers(env, m, keep_all_bytes, &found->plan);
+    if (kind == TRAINING_REGIONS) return training_find_least_rows(env, m, found);
     while (!result && !found->plan.steps) {  // what does not fit names a budget that does
         result = training_find_graph(env, m, budget, found);
         budget = found->least_bytes;
@@ -1129,16 +1332,16 @@ static inline int training_check_multiple(const char *name, uint64_t value, int 
     return training_fail(TRAINING_INPUT, "%s %d: must be a multiple of %d", name, (int)value, of);
 }
 
-// Read --plan: which kinds the table has; NULL = both. kinds: [TRAINING_KIND_COUNT] 1 = wanted.
+// Read --plan: which kinds the table has; NULL = all. kinds: [TRAINING_KIND_COUNT] 1 = wanted.
 static inline int training_parse_plan(const char *value, int *kinds) {
     int kind, found = value && strcmp(value, "none") == 0;
     for (kind = 0; kind < TRAINING_KIND_COUNT; kind++) {
-        kinds[kind] = !value || strcmp(value, "both") == 0 ||
+        kinds[kind] = !value || strcmp(value, "all") == 0 ||
                       strcmp(value, training_kind_names[kind]) == 0;
         found |= kinds[kind];
     }
     if (found) return TRAINING_OK;
-    return training_fail(TRAINING_INPUT, "--plan %s: must be layers, graph, both or none", value);
+    return training_fail(TRAINING_INPUT, "--plan %s: must be layers, graph, rows, all or none", value);
 }
 
 // -- files --

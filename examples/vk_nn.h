@@ -25,8 +25,8 @@
                after, as those of nn.h: what has these rows begins with the first of them, weights
                and their gradients are whole. Rows come in multiples of vk_nn_row_unit, but for the
                last ones; then outputs and gradients have the bits of one call, if the calls follow in
-               the order of rows. A range must begin where the device can bind one. Attention is whole,
-               as it stores nothing of T x T; as three products it goes by ranges, of any rows.
+               the order of rows. A range must begin where the device can bind one. Attention that stores
+               nothing of T x T goes by whole sequences; as three products by any rows.
    LIMITS      SPIR-V 1.0, 5 storage buffers, 36 bytes of push constants, 64 invocations, 12800 bytes
                of shared memory: what every Vulkan device has, but for the fifth buffer. A range is at
                most what the device can bind (128 MiB or more); counts are below 2^30.
@@ -686,13 +686,13 @@ static inline tl_result vk_nn_run_linear_backward(const tl_kernel_call *call, vo
 
 static inline tl_result vk_nn_run_attention(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_attention_forward(c.nn, c.out, c.saved, c.in, c.net->B, c.net->T,
+    return vk_nn_attention_forward(c.nn, c.out, c.saved, c.in, c.R / c.net->T, c.net->T,
                                    c.node->width / VK_NN_HEAD);
 }
 
 static inline tl_result vk_nn_run_attention_backward(const tl_kernel_call *call, void *user) {
     vk_nn_call c = vk_nn_open(call, user);
-    return vk_nn_attention_backward(c.nn, c.din, c.dout, c.saved, c.in, c.scratch, c.net->B,
+    return vk_nn_attention_backward(c.nn, c.din, c.dout, c.saved, c.in, c.scratch, c.R / c.net->T,
                                     c.net->T, c.node->width / VK_NN_HEAD);
 }
 

@@ -43,7 +43,8 @@ train --quick --checked --estimate --precision bf16 --micro-batches 2 --loss-sca
 train --quick --checked --estimate --precision f16 --budget 95% > $out/budget.txt 2> $out/budget.err ||
     fail "budget: exit $?: $(cat $out/budget.err)"
 
-# Weights and moments are those of updates at the end, whatever the plan, also where a training was saved and loaded.
+# Weights and moments are those of updates at the end, whatever the plan, also where a training was saved and loaded, and
+# in regions of rows, within less than plans without them take.
 same() {        # NAME ARGUMENTS...
     train --quick --estimate --sample 0 --steps 8 --save "$out/$1" "${@:2}" > "$out/$1.txt" 2> "$out/$1.err" ||
         fail "$1: exit $?: $(cat "$out/$1.err")"
@@ -54,10 +55,15 @@ for batches in 1 2; do
     same fused.weights --micro-batches $batches --updates fused --plan graph
     same outside.weights --micro-batches $batches --updates outside --plan graph
     same budget.weights --micro-batches $batches --budget 75%
+    same rows.weights --micro-batches $batches --budget $((52 + 6 * batches))% --checked
+    awk '$1 == "budget" { blocks = $10 } END { exit blocks < 2 }' $out/rows.weights.txt || fail "rows: $(cat $out/rows.weights.txt)"
+    code=0
+    train --quick --estimate --micro-batches $batches --budget $((52 + 6 * batches))% --plan graph > $out/whole.txt 2>&1 || code=$?
+    [ $code = 2 ] || fail "without regions of rows: exit $code: $(cat $out/whole.txt)"
     train --quick --estimate --sample 0 --steps 3 --micro-batches $batches --budget 75% --save $out/half.weights > $out/half.txt
     same loaded.weights --micro-batches $batches --plan none --updates end --load $out/half.weights --steps 5
 done
-echo "fused, at the end, within budgets, saved and loaded: the same weights and moments"
+echo "fused, at the end, within budgets, in regions of rows, saved and loaded: the same weights and moments"
 
 # Gradients in pieces, where these set the peak: fewer bytes, the same bits, of several sizes of pieces and in 16 bits. Not where
 # several batches add to a gradient, or updates wait.

@@ -368,6 +368,32 @@ static void what_is_kept_is_counted_once(void **state) {
     (void)state;
     assert_int_equal(tli_sum_kept(&graph, marks), 50 + 8 + 3);
     tl_free_graph(NULL, &graph);
+// Layers whose costs were measured take not quite the same, and are alike all the same: all their products are cut.
+static void layers_of_measured_costs_are_alike(void **state) {
+    tl_env env = silent_env();
+    tl_remat_desc desc;
+    tl_cut_desc cut;
+    tl_rows_choice choice;
+    tl_graph graph;
+    char text[4096];
+    size_t length;
+    int k;
+    (void)state;
+    length = (size_t)snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=800 needs=none in=-\n");
+    for (k = 0; k < 8; k++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "node %d a%d up fwd=%d bwd=%d out=8000 needs=in in=%d rows=10@0 rin=1:1\n"
+                                   "node %d b%d down fwd=%d bwd=%d out=800 needs=in in=%d rows=10@0 rin=1:1\n",
+                                   2 * k + 1, k, 100 + k, 207 - k, 2 * k, 2 * k + 2, k, 110 - k, 200 + k, 2 * k + 1);
+    snprintf(text + length, sizeof text - length, "end 17\n");
+    graph = parse(text);
+    memset(&cut, 0, sizeof cut);
+    desc = ask(&graph, 15000);
+    assert_int_equal(tl_choose_rows(&env, &desc, &cut, &choice), TL_OK);
+    assert_int_equal(choice.class_count, 1);
+    assert_int_equal(choice.cut_count, 8);
+    tl_free_rows_choice(&env, &choice);
+    tl_free_graph(&env, &graph);
 }
 
 static const char chain[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=800 needs=none in=-\nnode 1 a up fwd=1 bwd=1 out=8000 needs=in in=0 rows=10@0 rin=1:1\n"
@@ -459,6 +485,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(better_regions_have_smaller_calls_then_keep_less_then_cost_less),
         cmocka_unit_test(better_tries_have_a_plan_then_cost_less_then_fewer_blocks),
         cmocka_unit_test(what_is_kept_is_counted_once),
+        cmocka_unit_test(layers_of_measured_costs_are_alike),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(each_allocation_that_fails_is_reported),
         cmocka_unit_test(host_copies_of_late_outputs_come_behind_their_backward),

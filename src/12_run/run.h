@@ -1080,8 +1080,7 @@ typedef enum tl_operand_kind { TL_OPERANDS(TLI_ENUM) TL_OPERAND_COUNT } tl_opera
       "go by call->first, count and total, read the rows that rin names, or take rows out") \
     X(TL_FINDING_NOT_ORDERED, "rounds %o otherwise when it is called for blocks of its rows", \
       "add row after row, read the rows that rin names, or take ordered out") \
-    X(TL_FINDING_PART_SHARED, \
-      "adds to %o what another node adds to, from byte %b on, though one reads a part", \
+    X(TL_FINDING_PART_SHARED, "adds to %o where another node adds, from byte %b on, and one reads a part", \
       "read another part, or let rin say that all of it is read") \
     X(TL_FINDING_LOAD_REFUSED, "writes %b bytes there, which is refused", \
       "write a graph input, all of its bytes and no more") \

@@ -102,14 +102,15 @@ static void measure_mixed(bench *b) {
     training_model narrow;
     const training_model *rehearsed = &narrow;
     int32_t count = p->m.graph.node_count, id, k;
-    uint64_t *node_ns = (uint64_t *)must_have(calloc(2 * (size_t)count + 1, sizeof *node_ns));
+    uint64_t *node_ns = (uint64_t *)must_have(calloc(training_count_cost_slots(&p->m), sizeof *node_ns));
+    uint64_t step_ns;
     tl_plan plan;
     b->costs = (uint64_t *)must_have(calloc((size_t)count * TL_SCHEME_COUNT, sizeof *b->costs));
     b->schemes = (uint32_t *)must_have(calloc((size_t)count, sizeof *b->schemes));
     build_like(p, &b->mixed, p->m.size.B, TL_FORMAT_F32, add_mixed_bytes, p->node_ns);
     build_like(p, &narrow, p->m.size.B, TL_FORMAT_BF16, add_bytes, NULL);
     must(&p->env, tl_plan_keep_all(&p->env, &narrow.graph, 0, &plan));
-    must(&p->env, rehearse(&p->env, &rehearsed, &p->t, &p->o, &p->w, &plan, 1, node_ns));
+    must(&p->env, rehearse(&p->env, &rehearsed, &p->t, &p->o, &p->w, &plan, 1, node_ns, &step_ns));
     for (id = 0; id < count; id++) {
         uint64_t *costs = b->costs + (size_t)id * TL_SCHEME_COUNT;
         for (k = 0; k < TL_SCHEME_COUNT; k++) costs[k] = TL_FORBIDDEN;

@@ -118,15 +118,16 @@ static int tli_is_same_relation(const tl_graph *graph, int32_t a, int32_t b) {
     return 1;
 }
 
-// Whether two nodes do the same with other tensors. by: how far apart they are in the sequence.
+// Whether two nodes do the same with other tensors. Costs are not compared: those that were measured differ
+// from layer to layer. by: how far apart the nodes are in the sequence.
 static int tli_is_like(const tli_row_choice *c, int32_t a, int32_t b, int32_t by, int32_t first) {
     const tl_graph *graph = c->graph;
     const tl_node *x = &graph->nodes[a], *y = &graph->nodes[b];
     int32_t k;
     if (!tli_same_text(tl_name_op(graph, a), tl_name_op(graph, b)) || x->input_count != y->input_count ||
-        x->output_count != y->output_count || x->has_grad != y->has_grad || x->fwd_cost != y->fwd_cost ||
-        x->bwd_cost != y->bwd_cost || x->saved_bytes != y->saved_bytes || x->fwork_bytes != y->fwork_bytes ||
-        x->bwork_bytes != y->bwork_bytes || x->keep != y->keep || !tli_is_same_relation(graph, a, b))
+        x->output_count != y->output_count || x->has_grad != y->has_grad || x->saved_bytes != y->saved_bytes ||
+        x->fwork_bytes != y->fwork_bytes || x->bwork_bytes != y->bwork_bytes || x->keep != y->keep ||
+        !tli_is_same_relation(graph, a, b))
         return 0;
     for (k = 0; k < x->input_count; k++) {
         const tl_node_output *from = &graph->outputs[graph->inputs[x->first_input + k].tensor];
