@@ -368,6 +368,8 @@ static void what_is_kept_is_counted_once(void **state) {
     (void)state;
     assert_int_equal(tli_sum_kept(&graph, marks), 50 + 8 + 3);
     tl_free_graph(NULL, &graph);
+}
+
 // Layers whose costs were measured take not quite the same, and are alike all the same: all their products are cut.
 static void layers_of_measured_costs_are_alike(void **state) {
     tl_env env = silent_env();
