@@ -402,31 +402,34 @@ typedef struct parts {
     tl_op     ops[PART_OPS];
     tl_tensor reads[2][2];
     tl_relation relations[2][2];
-    int       values;           // the column that values begin at
+    int       keys, values;     // the columns that these begin at
+    int       query;            // the input that queries are read from, by rows; the other one has the keys
 } parts;
 
 static tl_result scores_forward(const tl_kernel_call *call, void *user) {
+    const parts *p = (const parts *)user;
     int64_t first = first_of(call), end = end_of(call, ROWS), r, k;
-    (void)user;
     for (r = first; r < end; r++)
         for (k = 0; k < ROWS; k++) {
-            const float *q = row_of(call->inputs[0], r), *key = part_of(call->inputs[1], k) + 2;
+            const float *q = row_of(call->inputs[p->query], r), *key = part_of(call->inputs[1 - p->query], k) + p->keys;
             ((float *)call->outputs[0].host)[(r - first) * ROWS + k] = q[0] * key[0] + q[1] * key[1];
         }
     return TL_OK;
 }
 
+// First those of all queries, then those of the keys.
 static tl_result scores_backward(const tl_kernel_call *call, void *user) {
+    const parts *p = (const parts *)user;
+    const tl_operand *q = &call->inputs[p->query], *dq = &call->input_grads[p->query];
+    const tl_operand *key = &call->inputs[1 - p->query], *dkey = &call->input_grads[1 - p->query];
+    const float *dy = (const float *)call->output_grads[0].host;
     int64_t first = first_of(call), end = end_of(call, ROWS), r, k, i;
-    (void)user;
     for (r = first; r < end; r++)
-        for (k = 0; k < ROWS; k++) {
-            float dy = ((const float *)call->output_grads[0].host)[(r - first) * ROWS + k];
-            for (i = 0; i < 2; i++) {
-                row_of(call->input_grads[0], r)[i] += dy * part_of(call->inputs[1], k)[2 + i];
-                part_of(call->input_grads[1], k)[2 + i] += dy * row_of(call->inputs[0], r)[i];
-            }
-        }
+        for (k = 0; k < ROWS; k++)
+            for (i = 0; i < 2; i++) row_of(*dq, r)[i] += dy[(r - first) * ROWS + k] * part_of(*key, k)[p->keys + i];
+    for (r = first; r < end; r++)
+        for (k = 0; k < ROWS; k++)
+            for (i = 0; i < 2; i++) part_of(*dkey, k)[p->keys + i] += dy[(r - first) * ROWS + k] * row_of(*q, r)[i];
     return TL_OK;
 }
 
@@ -472,13 +475,14 @@ static tl_result ends_backward(const tl_kernel_call *call, void *user) {
     return TL_OK;
 }
 
-static void open_parts(parts *p, int values, int keys_relation, int values_relation) {
+static void open_parts(parts *p, int keys, int values, int keys_relation, int values_relation) {
     int k;
     memset(p, 0, sizeof *p);
     open_bed(&p->b, NO_FAULT);
     memcpy(p->ops, p->b.ops, 3 * sizeof p->ops[0]);
     p->ops[H].relations = p->b.relations;
     p->ops[H].inputs = p->b.reads;
+    p->keys = keys;
     p->values = values;
     p->reads[0][0].node = p->reads[0][1].node = p->reads[1][1].node = H;
     p->reads[1][0].node = SCORES;
@@ -539,18 +543,24 @@ static void parts_are_of_one_node_alone(void **state) {
     static parts p;
     tl_finding last;
     (void)state;
-    open_parts(&p, 4, TL_RELATION_PART, TL_RELATION_PART);
+    open_parts(&p, 2, 4, TL_RELATION_PART, TL_RELATION_PART);
     assert_int_equal(rehearse_parts(&p, &last), 0);
-    open_parts(&p, 4, TL_RELATION_WHOLE, TL_RELATION_WHOLE);
+    p.query = 1;                                                    // keys are the first input
+    p.relations[0][0].kind = TL_RELATION_PART;
+    p.relations[0][1].kind = TL_RELATION_SAME;
     assert_int_equal(rehearse_parts(&p, &last), 0);
-    open_parts(&p, 2, TL_RELATION_WHOLE, TL_RELATION_WHOLE);     // values are the keys
+    open_parts(&p, 2, 4, TL_RELATION_WHOLE, TL_RELATION_WHOLE);
     assert_int_equal(rehearse_parts(&p, &last), 0);
-    open_parts(&p, 2, TL_RELATION_WHOLE, TL_RELATION_PART);
+    open_parts(&p, 0, 4, TL_RELATION_WHOLE, TL_RELATION_WHOLE);     // queries are the keys
+    assert_int_equal(rehearse_parts(&p, &last), 0);
+    open_parts(&p, 2, 2, TL_RELATION_WHOLE, TL_RELATION_WHOLE);     // values are
+    assert_int_equal(rehearse_parts(&p, &last), 0);
+    open_parts(&p, 2, 2, TL_RELATION_WHOLE, TL_RELATION_PART);
     assert_int_equal(rehearse_parts(&p, &last), 1);
     assert_int_equal(last.kind, TL_FINDING_PART_SHARED);
     assert_int_equal(last.node, SCORES);        // backwards come last node first
     assert_int_equal(last.byte, 2 * 4);
-    open_parts(&p, 3, TL_RELATION_PART, TL_RELATION_PART);       // one column is in both
+    open_parts(&p, 2, 3, TL_RELATION_PART, TL_RELATION_PART);       // one column is in both
     assert_int_equal(rehearse_parts(&p, &last), 1);
     assert_int_equal(last.kind, TL_FINDING_PART_SHARED);
     assert_int_equal(last.byte, 3 * 4);

@@ -404,6 +404,7 @@ static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_c
     tl_run *run;
     const tl_graph *graph = &n->graph;
     int32_t step, id;
+    uint64_t once = 0;
     memset(&desc, 0, sizeof desc);
     memset(&plan, 0, sizeof plan);
     memset(kernels, 0, sizeof kernels);
@@ -446,6 +447,9 @@ static void train(block_net *n, const tl_cut_desc *cuts, tl_random *random, tl_c
     check_first_times(n);
     tl_measure_run(run, &report);
     assert_int_equal(report.measured_peak_bytes, report.planned_peak_bytes);
+    for (id = 0; id < n->graph.node_count; id++)
+        once += n->graph.nodes[id].fwd_cost + (n->graph.nodes[id].has_grad ? n->graph.nodes[id].bwd_cost : 0);
+    assert_int_equal(report.base_cost, once);
     tl_free_run(run);
     random_free_plan(&env, &plan);
     if (cuts) tl_free_rows_plan(&env, &rows);

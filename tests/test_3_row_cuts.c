@@ -611,6 +611,20 @@ static void bindings_cut_what_is_larger(void **state) {
         tl_free_rows_plan(&env, &plain);
         tl_free_graph(NULL, &graph);
     }
+    {   // rows within others: what lies outside is whole in each call, so blocks are of no use
+        tl_env env = silent_env();
+        tl_graph graph = parse("tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=- rows=8@1\n"
+                               "node 1 n1 op fwd=1 bwd=1 out=64 needs=in in=0 rows=8@1 rin=1:1\n");
+        tl_cut_desc desc;
+        tl_rows_plan rows;
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.binding_bytes = 16;
+        assert_int_equal(tl_cut_rows(&env, &desc, &rows), TL_OK);
+        assert_int_equal(rows.region_count, 0);
+        tl_free_rows_plan(&env, &rows);
+        tl_free_graph(NULL, &graph);
+    }
     print_message("%d nodes cut alone, %d into the smallest blocks, %d cuts into more\n", (int)alone, (int)tiny, (int)raised);
     assert_true(alone > count / 4 && tiny > count / 20 && raised > count / 40);
 }
