@@ -426,7 +426,7 @@ static tl_result scores_backward(const tl_kernel_call *call, void *user) {
     int64_t first = first_of(call), end = end_of(call, ROWS), r, k, i;
     for (r = first; r < end; r++)
         for (k = 0; k < ROWS; k++)
-            for (i = 0; i < 2; i++) row_of(*dq, r)[i] += dy[(r - first) * ROWS + k] * part_of(*key, k)[p->keys + i];
+            for (i = 0; i < 2; i++) part_of(*dq, r - first)[i] += dy[(r - first) * ROWS + k] * part_of(*key, k)[p->keys + i];
     for (r = first; r < end; r++)
         for (k = 0; k < ROWS; k++)
             for (i = 0; i < 2; i++) part_of(*dkey, k)[p->keys + i] += dy[(r - first) * ROWS + k] * row_of(*q, r)[i];
