@@ -515,6 +515,15 @@ static void wrong_fields_are_refused(void **state) {
     open_bed(&b, TL_STATE_TRAINED);
     assert_int_equal(train(&b, &env, 0, 1, 2), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_init_op_run: may_cut_rows: must be 0 or 1");
+    {
+        static tl_rows_plan rows;       // looked at by nobody
+        tl_run_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.may_cut_rows = 1;
+        desc.rows = &rows;
+        assert_int_equal(train_asked(&b, &env, &desc), TL_ERROR_INVALID_ARG);
+        assert_string_equal(env.error.text, "tl_init_op_run: may_cut_rows: a plan, checkpoints or rows that are given say what is cut already");
+    }
     b.ops[W1].rows = 8;
     assert_int_equal(train(&b, &env, 0, 1, 1), TL_ERROR_INVALID_ARG);
     assert_non_null(strstr(env.error.text, "rows"));

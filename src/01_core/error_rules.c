@@ -1367,7 +1367,9 @@
     X(ROWS_ARE_OF_A_TRAINING, "rows: are of a training", "") \
     X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \
     X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "") \
-    X(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "")
+    X(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "") \
+    X(MAY_CUT_ROWS_BUT_PLAN_IS_GIVEN, \
+      "may_cut_rows: a plan, checkpoints or rows that are given say what is cut already", "")
 
 // -- errors: rules of [13] TRACE --
 

@@ -466,9 +466,9 @@ typedef struct tl_run_desc {
     int32_t    may_cut_rows;          // tl_init_op_run only: 1 = ops with rows go block by block where a plan
                                       // within the budget costs less then, or there is none without
                                       // (tl_choose_rows, tl_cut_rows). What `rows` does not go with is refused,
-                                      // whatever the budget; where something is cut, nothing is trained in
-                                      // pieces. Where a strategy says which plan it is, regions are those with
-                                      // which that one fits
+                                      // whatever the budget, as are plan, checkpoints and rows. Where something
+                                      // is cut, nothing is trained in pieces; where a strategy says which plan
+                                      // it is, regions are those with which that one fits
     uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops; 0 =
                                       // none is counted. A rehearsal does not measure it
 } tl_run_desc;

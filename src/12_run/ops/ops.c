@@ -569,6 +569,12 @@ static tl_result tli_find_least_bytes(tli_op_run *o) {
     return result;
 }
 
+// Why a run may not cut rows; TLI_NO_RULE = it may.
+static tli_rule tli_find_may_cut_rule(const tl_run_desc *asked) {
+    if (asked->plan || asked->checkpoints || asked->rows) return TLI_RULE(MAY_CUT_ROWS_BUT_PLAN_IS_GIVEN);
+    return tli_find_rows_rule(asked);
+}
+
 // Find the budget, and what it is to be compared with.
 static tl_result tli_find_figures(tli_op_run *o) {
     const tl_run_desc *asked = o->asked;
@@ -591,8 +597,8 @@ static tl_result tli_find_figures(tli_op_run *o) {
     if (asked->may_cut_rows & ~1)
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(MAY_CUT_ROWS_MUST_BE_0_OR_1));
-    if (!result && asked->may_cut_rows && tli_find_rows_rule(&o->desc))
-        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, tli_find_rows_rule(&o->desc));
+    if (!result && asked->may_cut_rows && tli_find_may_cut_rule(asked))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, tli_find_may_cut_rule(asked));
     if (!result && asked->figures) result = tli_find_least_bytes(o);
     if (!result) result = tli_choose_op_rows(o, o->desc.budget_bytes);
     return result ? result : tli_choose_op_pieces(o);
