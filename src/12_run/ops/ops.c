@@ -569,8 +569,10 @@ static tl_result tli_find_least_bytes(tli_op_run *o) {
     return result;
 }
 
-// Why a run may not cut rows; TLI_NO_RULE = it may.
+// Why a run may not cut rows as it is asked to.
 static tli_rule tli_find_may_cut_rule(const tl_run_desc *asked) {
+    if (asked->may_cut_rows & ~1) return TLI_RULE(MAY_CUT_ROWS_MUST_BE_0_OR_1);
+    if (!asked->may_cut_rows) return TLI_NO_RULE;
     if (asked->plan || asked->checkpoints || asked->rows) return TLI_RULE(MAY_CUT_ROWS_BUT_PLAN_IS_GIVEN);
     return tli_find_rows_rule(asked);
 }
@@ -583,6 +585,8 @@ static tl_result tli_find_figures(tli_op_run *o) {
         (asked->budget_ratio > 0 && asked->budget_bytes))
         return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
                         TLI_RULE(BUDGET_RATIO_MUST_BE_0_TO_1));
+    if (tli_find_may_cut_rule(asked))
+        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, tli_find_may_cut_rule(asked));
     if (asked->budget_ratio > 0 || asked->figures) {
         result = tli_cut_for_binding(o);
         if (!result) result = tli_measure_keep_all(o);
@@ -594,11 +598,6 @@ static tl_result tli_find_figures(tli_op_run *o) {
         if (!o->desc.budget_bytes) o->desc.budget_bytes = 1;
     }
     o->figures.budget_bytes = o->desc.budget_bytes;
-    if (asked->may_cut_rows & ~1)
-        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function,
-                        TLI_RULE(MAY_CUT_ROWS_MUST_BE_0_OR_1));
-    if (!result && asked->may_cut_rows && tli_find_may_cut_rule(asked))
-        return tli_fail(o->list.env, TL_ERROR_INVALID_ARG, o->list.function, tli_find_may_cut_rule(asked));
     if (!result && asked->figures) result = tli_find_least_bytes(o);
     if (!result) result = tli_choose_op_rows(o, o->desc.budget_bytes);
     return result ? result : tli_choose_op_pieces(o);
