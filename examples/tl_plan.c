@@ -277,7 +277,7 @@ static int read_count(const char *text, uint64_t *count) {
            scale_decimal(d.whole, d.whole_length, NULL, 0, 1, count) && *count;
 }
 
-enum { MOST_ALIGNMENT = 1 << 20 };
+enum { MOST_ALIGNMENT = 1 << 20, CODE_ALIGNMENT = 8 };    // the second: of the widest type of C99
 
 static int parse_count(const char *option, const char *text, uint64_t *count) {
     if (read_count(text, count)) return CODE_OK;
@@ -381,7 +381,8 @@ static const char *const usage[] = {
     "                    at most 30 million for each budget). One N gives one plan, on every machine",
     "  --seed N          other random numbers for the search: where the bound is not reached, it finds",
     "                    another plan, of which none is better for sure. One N gives one plan",
-    "  --align N         offsets in the arena are multiples of N, a power of two (1)",
+    "  --align N         offsets in the arena are multiples of N, a power of two (1; with --c-code 8, which",
+    "                    is enough for every type of C)",
     "  --bank B[:PRICE]  once for each memory of the device, up to 8: its bytes, or any for no limit, and",
     "                    the price of a byte moved to or from it (1 for the first, 2 for the next, ..).",
     "                    What steps move most, for its bytes and time, lives in the cheapest; --budget",
@@ -3610,6 +3611,20 @@ static int write_infeasible_choice(program *p) {
     return close_writer(p, &w);
 }
 
+// Kernels of generated code load elements of the formats that were chosen.
+static int check_code_alignment(const program *p, const uint8_t *formats) {
+    uint64_t bytes;
+    int32_t i;
+    for (i = 0; i < p->graph.tensor_count && p->o.c_code; i++) {
+        tl_format format = (tl_format)formats[i];
+        bytes = tl_find_format_bytes(format, sizeof(float));
+        if (p->alignment < bytes)
+            return fail(CODE_INPUT, "--align %s: node %s is in %s, whose elements begin at multiples of %llu bytes", p->o.align,
+                        tl_name_node(&p->graph, p->graph.outputs[i].node), tl_name_format(format), (ull)bytes);
+    }
+    return CODE_OK;
+}
+
 // Choose, and put the graph that results in the model's place.
 static int make_choice(program *p) {
     choice *c = &p->choice;
@@ -3631,7 +3646,7 @@ static int make_choice(program *p) {
     c->model = p->graph;
     p->graph = c->applied.graph;
     p->has_choice = 1;
-    return CODE_OK;
+    return check_code_alignment(p, c->applied.formats);
 }
 
 static int print_choice(const program *p, FILE *out) {
@@ -4837,7 +4852,7 @@ static int plan_model(program *p) {
     if (!code && p->o.split && !p->o.ranks && tl_hold_gradients(&p->env, &p->graph)) code = fail_result(p, path_of(p));
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.seed) code = parse_count("--seed", p->o.seed, &p->seed);
-    p->alignment = 1;
+    p->alignment = p->o.c_code ? CODE_ALIGNMENT : 1;
     if (!code && p->o.align) code = parse_alignment(p->o.align, &p->alignment);
     if (!code && p->o.ranks) return run_ranks(p);
     if (!code && p->o.c_code) code = parse_code(p);

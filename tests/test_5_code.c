@@ -486,7 +486,7 @@ static void a_program_reads_like_what_it_does(void **state) {
     tl_free_plan(NULL, &plan);
     plan = small_plan(&graph, "F 1\nF 2\nF 3\nD 1\nD 2\n", 1);
     if (write_code(&env, &graph, &plan, "n", TL_CODE_TABLE, 2, &text)) fail_msg("%s", env.error.text);
-    must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];    // of the user\n");
+    must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];    // of the user, at a multiple of 8 bytes\n");
     assert_null(strstr(text.header.text, "gradient"));
     assert_null(strstr(text.header.text, "_backward"));
     assert_null(strstr(text.header.text, "saved"));
@@ -667,6 +667,37 @@ static void bad_code_descs_are_refused(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void formats_lie_at_multiples_of_their_elements(void **state) {
+    static const char *const formats[] = { "i8", "i16", "f32" };
+    static const uint64_t offsets[] = { 1, 2, 4 };
+    char model[256], sentence[128];
+    code_text text;
+    int i, k;
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        snprintf(model, sizeof model, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
+                 "node 1 a op fwd=1 bwd=1 out=8 needs=none in=0 format=%s keep\nend 2\n", formats[i]);
+        graph = graph_of(model);
+        plan = small_plan(&graph, "F 1\n", 1);
+        for (k = 0; k < 3; k++) {
+            tl_result result;
+            ((uint64_t *)plan.offsets)[1] = 16 + offsets[k];
+            plan.arena_bytes = 24 + offsets[k];
+            result = write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text);
+            assert_int_equal(result, offsets[k] < offsets[i] ? TL_ERROR_INVALID_ARG : TL_OK);
+            snprintf(sentence, sizeof sentence, "a lies at %d, which is no multiple of the %d bytes of its format", (int)(16 + offsets[k]),
+                     (int)offsets[i]);
+            if (result) must_hold(env.error.text, sentence);
+            free_text(&text);
+        }
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 static void words_of_a_table_have_at_most_32_bits(void **state) {
     tl_env env = silent_env();
     tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=8589934593 needs=none in=-\nnode 1 a op fwd=1 bwd=1 out=5 needs=none in=0\n"
@@ -738,6 +769,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(updates_of_pieces_have_what_is_beside_one),
         cmocka_unit_test(a_program_trains_in_pieces),
         cmocka_unit_test(bad_code_descs_are_refused),
+        cmocka_unit_test(formats_lie_at_multiples_of_their_elements),
         cmocka_unit_test(words_of_a_table_have_at_most_32_bits),
         cmocka_unit_test(failing_sinks_and_allocators_are_reported),
         cmocka_unit_test(every_code_form_has_a_name),

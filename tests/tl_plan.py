@@ -214,6 +214,18 @@ def generated_code_compiles_and_links():
         assert texts['--c-code', *more] in (texts['--c-code=calls', *more], texts['--c-code=table', *more])
     assert '// stem_norm: step 1\n' in texts['--c-code=calls',]
     assert sorted(os.listdir(path('code'))) == ['net.c', 'net.h']
+    # bytes and floats side by side: where no alignment is asked for every operand lies at a multiple of 8, and floats never at one of 2
+    mixed = write('mixed.tlg', 'tlg 1\nnode 0 x input fwd=0 bwd=0 out=1964 needs=none in=-\n' +
+                  ''.join('node %d n%d %s fwd=%d bwd=1 out=%d needs=in in=%d param=36%s\n' % (i, i, op, cost, size, i - 1, more)
+                          for i, op, cost, size, more in [(1, 'conv2d', 10**5, 1964, ''), (2, 'sin', 10, 1964, ''), (3, 'conv2d', 1000, 1964, ''),
+                                                          (4, 'linear', 10, 40, ' keep')]))
+    eighths = ['--inference', '--precision', 'loss=0.1,objective=bytes,schemes=f32+i8,sensitive', '--budget', '7000', '--c-code=calls', 'net', '-o', path('code')]
+    places = lambda: [int(at) for at in re.findall(r'net_bank_0 \+ (\d+)', read('net.c') + read('net.h'))]
+    out = planned(mixed, *eighths)
+    assert places() and all(at % 8 == 0 for at in places()) and ' 4 in i8' not in out, places()
+    planned(mixed, *eighths, '--align', '4')
+    assert all(at % 4 == 0 for at in places())
+    for align in '1', '2': refused(1, ['--align ' + align, 'in f32', 'multiples of 4 bytes'], mixed, *eighths, '--align', align)
     work = [MODEL, '--budget', '55%', '--work', '1000']
     for args, words in [(['--c-code', 'net'], ['--c-code', '-o']), (['-o', folder], ['-o', '--c-code']), (['--states', '1'], ['--states', '--c-code']),
                         (['--micro-batches', '2'], ['--micro-batches', '--c-code']), (['--c-code', '2net', '-o', folder], ['2net', '1 to 48 letters']),

@@ -611,7 +611,10 @@
     X(CODE_ROWS_FIT_28_BITS, "rows: a number of a region does not fit 28 bits", "node, line") \
     X(CODE_ROWS_NOT_OF_THE_GRAPH, \
       "rows: not made of the graph, or for less than the alignment of the plan", "") \
-    X(CODE_ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left their code out", "")
+    X(CODE_ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left their code out", "") \
+    X(CODE_FORMAT_IS_NOT_ALIGNED, \
+      "plan: a tensor of node %s lies at %0, which is no multiple of the %1 bytes of its format", \
+      "offset, bytes")
 
 // -- errors: rules of [6] REMAT --
 

@@ -771,15 +771,18 @@ typedef struct tl_code_desc {
 // of a node that has neither rows nor elements. net_load_rows, of the user, loads rows of a stream, in order.
 // On the stack net_run has two numbers for each member of the largest region.
 //
-// The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
+// Operands lie where the plan has them: at multiples of its alignment, which is to be that of the widest type
+// of the kernels, 8 for any of C99. Weights lie at multiples of 4 at least. The arrays are aligned to 8 bytes
+// at least, where the compiler can, and so must those of the user be; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
 // tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
 // library function but memset.
 //
 //   header, source   get net.h and net.c
 //
-// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; rows that are not of the
-//          graph, or for a lower alignment than the plan's, or whose plan has slots or backwards;
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets, or one in which a tensor of
+//          a declared format lies at no multiple of the bytes of its elements; rows that are not of the graph,
+//          or for a lower alignment than the plan's, or whose plan has slots or backwards;
 //          TL_ERROR_UNSUPPORTED: form is table and its words do not fit 32 bits; nodes of one op that are
 //          called for rows and for elements, numbers of a region that do not fit 28 bits; those of
 //          tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink returned.

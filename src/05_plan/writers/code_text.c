@@ -448,6 +448,16 @@ static void tli_send_array_type(tli_stream *s, const tli_code *c, int32_t space)
     tli_send_space_macro(s, c, space, "_BYTES]");
 }
 
+// What every array begins at a multiple of.
+static uint64_t tli_array_alignment(const tli_code *c) { return c->alignment > 8 ? c->alignment : 8; }
+
+// Send the end of the declaration of an array that the user defines.
+static void tli_send_users_array(tli_stream *s, const tli_code *c) {
+    tli_send(s, ";    // of the user, at a multiple of ");
+    tli_send_u64(s, tli_array_alignment(c));
+    tli_send(s, " bytes\n");
+}
+
 static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
     int32_t space;
     tli_send(s, "\n// The arrays that everything lies in.\n");
@@ -455,7 +465,8 @@ static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
         if (!c->space_bytes[space]) continue;
         tli_send(s, "extern ");
         tli_send_array_type(s, c, space);
-        tli_send(s, space == TLI_SPACE_WEIGHTS && c->table.plan->inference ? ";    // of the user\n" : ";\n");
+        if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send_users_array(s, c);
+        else tli_send(s, ";\n");
     }
     if (!tli_code_state_bytes(c)) return;
     tli_send(s, "extern unsigned char ");
@@ -500,7 +511,7 @@ static void tli_send_code_header(tli_stream *s, tli_code *c) {
 // -- the source --
 
 static void tli_send_alignment(tli_stream *s, const tli_code *c) {
-    uint64_t alignment = c->alignment > 8 ? c->alignment : 8;
+    uint64_t alignment = tli_array_alignment(c);
     tli_send(s, "\n#ifndef ");
     tli_send_macro(s, c, "_ALIGN\n#if defined(__GNUC__)\n#define ");
     tli_send_macro(s, c, "_ALIGN __attribute__((aligned(");
@@ -652,6 +663,57 @@ static tl_result tli_alloc_code(tli_code *c) {
     return TL_ERROR_NO_MEMORY;
 }
 
+// The bytes that an element of a declared format begins at a multiple of.
+static uint64_t tli_format_alignment(uint8_t format) {
+    switch ((tl_tensor_format)format) {
+    case TL_TENSOR_FORMAT_F32:
+    case TL_TENSOR_FORMAT_I32: return 4;
+    case TL_TENSOR_FORMAT_F16:
+    case TL_TENSOR_FORMAT_BF16:
+    case TL_TENSOR_FORMAT_I16: return 2;
+    case TL_TENSOR_FORMAT_NONE:
+    case TL_TENSOR_FORMAT_I8:
+    case TL_TENSOR_FORMAT_I4:
+    case TL_TENSOR_FORMAT_COUNT: break;
+    }
+    return 1;
+}
+
+// The format that the bytes of a lifetime are declared to have.
+static uint8_t tli_format_of_life(const tl_graph *graph, const tl_lifetime *life) {
+    switch (life->use) {
+    case TL_USE_SAVED:
+    case TL_USE_SCRATCH:
+    case TL_USE_COMPRESSED:
+    case TL_USE_COUNT: return TL_TENSOR_FORMAT_NONE;
+    case TL_USE_INPUT:
+    case TL_USE_OUTPUT:
+    case TL_USE_SECOND:
+    case TL_USE_GRADIENT:
+    case TL_USE_HOST:
+    case TL_USE_STATE: break;
+    }
+    return graph->outputs[graph->nodes[life->node].first_output + life->output].format;
+}
+
+// Refuse a plan in which a tensor of a declared format lies where a load of its elements may fault.
+static tl_result tli_check_code_alignment(const tli_code *c) {
+    const tl_graph *graph = c->planned;
+    int32_t i;
+    for (i = 0; i < c->table.lifetimes.count; i++) {
+        const tl_lifetime *life = &c->table.lifetimes.items[i];
+        uint64_t offset = tli_code_place_of(c, life).value;
+        uint64_t unit = tli_format_alignment(tli_format_of_life(graph, life));
+        tli_sentence s;
+        if (offset % unit == 0) continue;
+        s = tli_begin_error(c->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE),
+                            TLI_RULE(CODE_FORMAT_IS_NOT_ALIGNED), offset, unit);
+        tli_put_text(&s, tl_name_node(graph, life->node));
+        return tli_end_error(c->env, &s, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
+}
+
 // Find everything that the texts say.
 static tl_result tli_read_code(tli_code *c) {
     const tli_function function = TLI_IN(WRITE_PLAN_CODE);
@@ -675,8 +737,9 @@ static tl_result tli_read_code(tli_code *c) {
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODE_PLAN_HAS_NO_OFFSETS));
     tli_mark_results(t->graph, t->plan->inference, c->is_result);
     tli_code_find_ops(c);
-    result = tli_code_read_rows(c);
-    if (!result) result = tli_code_place(c);
+    result = tli_code_place(c);
+    if (!result) result = tli_check_code_alignment(c);
+    if (!result) result = tli_code_read_rows(c);
     if (!result) result = tli_code_replay(c);
     return result ? result : tli_check_regions(c);
 }
