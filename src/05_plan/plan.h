@@ -737,7 +737,8 @@ typedef struct tl_code_desc {
 //     dout0, ..            backward: the gradients of the outputs, complete
 //     din0, ..             backward: gradients of the inputs, add (+=) in this order; NULL = not wanted
 //     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
-//     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
+//     weight, stored0, ..  the weights of the node, and its constants (tl_node_desc.stored)
+//     dweight              backward of a trained node: the gradient of its weights, add (+=)
 //     saved                written by a forward, or NULL; read by the backward
 //     scratch              fwork, swork (with saved) or bwork bytes, content undefined
 //
@@ -747,9 +748,11 @@ typedef struct tl_code_desc {
 //
 // Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
 // NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
-// the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
-// net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
-// Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+// the optimizer behind it; weights and their gradients lie at the same offsets of net_weights and
+// net_gradients. Weights that nobody trains, and constants, lie in net_frozen: a const array of the user, which
+// takes no RAM where const data stays in flash; NET_FROZEN_CONV1_OFFSET, NET_STORED_CONV1_0_OFFSET. Forward
+// only, net_weights is such an array, and holds everything. Host copies and compressed copies call net_copy,
+// net_wait, net_compress and net_expand, also of the user.
 //
 // Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A
 // forward that changes something beside its operands, such as a running mean, must do so once a pass: mark its

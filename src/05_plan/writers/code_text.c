@@ -218,7 +218,7 @@ static void tli_send_spaces(tli_stream *s, const tli_code *c, const tli_code_tab
         for (space = 0; space < TLI_SPACE_COUNT; space++) {
             if (t->spaces[space] != number) continue;
             tli_send(s, ", ");
-            if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send(s, "(unsigned char *)");
+            if (tli_is_constant_space(c, space)) tli_send(s, "(unsigned char *)");
             tli_send_space_name(s, c, space);
         }
     tli_send(s, " };\n");
@@ -346,7 +346,7 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
             tli_send(s, written ? ", void *" : ", const void *");
         }
         tli_send(s, tli_role_names[part]);
-        if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
+        if (part <= TLI_ROLE_NEEDED_OUT || part == TLI_ROLE_STORED) tli_send_i32(s, c->params[i].number);
     }
     if (tli_op_takes_rows(c, op, backward) || tli_code_range_of(c, op))
         tli_send(s, ", int32_t first, int32_t count");
@@ -383,26 +383,34 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     }
 }
 
+// Send "#define NET_WEIGHT_C1_OFFSET 64": one number of weights, or of constant k, -1 = of none.
+static void tli_send_code_number(tli_stream *s, const tli_code *c, const char *what, int32_t id, int32_t k,
+                                 const char *unit, uint64_t number) {
+    tli_send_define(s, &c->table, what);
+    tli_send_macro_node(s, &c->table, id);
+    if (k >= 0) { tli_send(s, "_"); tli_send_i32(s, k); }
+    tli_send(s, unit);
+    tli_send_constant(s, number);
+    tli_send(s, "\n");
+}
+
 static void tli_send_code_nodes(tli_stream *s, const tli_code *c) {
-    const tli_table *t = &c->table;
-    int32_t id;
-    for (id = 0; id < t->graph->node_count; id++) {
-        tli_send_define(s, t, "_NODE_");
-        tli_send_macro_node(s, t, id);
-        tli_send(s, " ");
-        tli_send_i32(s, id);
-        tli_send(s, "\n");
-        if (!t->graph->nodes[id].param_bytes) continue;
-        tli_send_define(s, t, "_WEIGHT_");
-        tli_send_macro_node(s, t, id);
-        tli_send(s, "_OFFSET ");
-        tli_send_constant(s, c->weights[id]);
-        tli_send(s, "\n");
-        tli_send_define(s, t, "_WEIGHT_");
-        tli_send_macro_node(s, t, id);
-        tli_send(s, "_BYTES ");
-        tli_send_constant(s, t->graph->nodes[id].param_bytes);
-        tli_send(s, "\n");
+    const tl_graph *graph = c->table.graph;
+    int32_t id, k, first;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int is_frozen = tli_weight_space(c, node) == TLI_SPACE_FROZEN;
+        const char *what = is_frozen ? "_FROZEN_" : "_WEIGHT_";
+        tli_send_code_number(s, c, "_NODE_", id, -1, " ", (uint64_t)id);
+        if (node->param_bytes) {
+            tli_send_code_number(s, c, what, id, -1, "_OFFSET ", c->weights[id]);
+            tli_send_code_number(s, c, what, id, -1, "_BYTES ", node->param_bytes);
+        }
+        for (k = 0; k < tli_code_constants(c, id, &first); k++) {
+            tli_send_code_number(s, c, "_STORED_", id, k, "_OFFSET ", c->stored[first + k]);
+            tli_send_code_number(s, c, "_STORED_", id, k, "_BYTES ",
+                                 graph->attributes->stored[first + k].bytes);
+        }
     }
 }
 
@@ -441,8 +449,7 @@ static int tli_code_has(const tli_code *c, tli_row_kind kind) {
 }
 
 static void tli_send_array_type(tli_stream *s, const tli_code *c, int32_t space) {
-    int is_const = space == TLI_SPACE_WEIGHTS && c->table.plan->inference;
-    tli_send(s, is_const ? "const unsigned char " : "unsigned char ");
+    tli_send(s, tli_is_constant_space(c, space) ? "const unsigned char " : "unsigned char ");
     tli_send_space_name(s, c, space);
     tli_send(s, "[");
     tli_send_space_macro(s, c, space, "_BYTES]");
@@ -465,7 +472,7 @@ static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
         if (!c->space_bytes[space]) continue;
         tli_send(s, "extern ");
         tli_send_array_type(s, c, space);
-        if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send_users_array(s, c);
+        if (tli_is_constant_space(c, space)) tli_send_users_array(s, c);
         else tli_send(s, ";\n");
     }
     if (!tli_code_state_bytes(c)) return;
@@ -540,7 +547,7 @@ static void tli_send_code_definitions(tli_stream *s, const tli_code *c) {
     int32_t space;
     tli_send_alignment(s, c);
     for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++)
-        if (c->space_bytes[space] && !(space == TLI_SPACE_WEIGHTS && c->table.plan->inference))
+        if (c->space_bytes[space] && !tli_is_constant_space(c, space))
             tli_send_definition(s, c, space);
     if (!tli_code_state_bytes(c)) return;
     tli_send_macro(s, c, "_ALIGN unsigned char ");
@@ -641,6 +648,7 @@ static void tli_free_code(tli_code *c) {
     tli_release(c->env, c->params);
     tli_release(c->env, c->is_op_shared);
     tli_release(c->env, c->weights);
+    tli_release(c->env, c->stored);
     tli_release(c->env, c->bases);
     tli_release(c->env, c->origins);
     tli_release(c->env, c->tensors);
@@ -650,6 +658,7 @@ static void tli_free_code(tli_code *c) {
 
 static tl_result tli_alloc_code(tli_code *c) {
     uint64_t nodes = (uint64_t)c->table.graph->node_count, blocks = (uint64_t)c->table.plan->block_count;
+    const tl_attributes *a = c->table.graph->attributes;
     c->table.block_bytes = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->table.block_bytes);
     c->table.is_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
     c->is_result = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->table.graph->tensor_count, 1);
@@ -657,9 +666,10 @@ static tl_result tli_alloc_code(tli_code *c) {
     c->kernels = (tli_code_kernel *)tli_alloc_array(c->env, 2 * nodes, sizeof *c->kernels);
     c->is_op_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
     c->weights = (uint64_t *)tli_alloc_array(c->env, nodes, sizeof *c->weights);
+    c->stored = (uint64_t *)tli_alloc_array(c->env, (uint64_t)(a ? a->stored_count : 0) + 1, sizeof *c->stored);
     c->bases = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->bases);
     if (c->table.block_bytes && c->table.is_shared && c->is_result && c->ops && c->kernels && c->is_op_shared &&
-        c->weights && c->bases) return TL_OK;
+        c->weights && c->stored && c->bases) return TL_OK;
     return TL_ERROR_NO_MEMORY;
 }
 
