@@ -468,7 +468,9 @@ static const char *const usage[] = {
     "                    pair declared for each op, at constant addresses in one array for each bank;",
     "                    NAME is in front of every name. --c-code=calls NAME or --c-code=table NAME:",
     "                    straight calls, or a table and a loop over it; else whichever is smaller. With",
-    "                    --rows kernels of regions are called for rows, in rings at constant addresses",
+    "                    --rows kernels of regions are called for rows, in rings at constant addresses.",
+    "                    Frozen weights, states too, are a const array of yours, which is no RAM; with",
+    "                    --c-table, whose executor has them in the arena, states stay in it",
     "  -o DIR            the folder of these two files",
     "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); with",
     "                    --ranks so many are one step (8)",
@@ -1036,6 +1038,7 @@ typedef struct program {
     uint64_t block_bytes;      // of --block
     int32_t  in_flight;        // of --in-flight; 0 = not given
     tl_code_form code_form;    // of --c-code=
+    tl_code_figures code;      // what its arrays take
     int32_t  code_states;      // of --states
     int32_t  code_batches;     // of --micro-batches; 0 = those of the plan
     tl_bank  banks[TL_MOST_BANKS];  // of --bank
@@ -1805,6 +1808,10 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
     if (p->o.pieces) print_pieces(p, out);
     if (p->o.rows) print_rows(p, out);
+    if (p->o.c_code)
+        fprintf(out, "arrays of the code: %llu bytes of RAM (banks %llu, weights %llu, gradients %llu, optimizer %llu), %llu of constants\n",
+                (ull)p->code.ram_bytes, (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes,
+                (ull)p->code.state_bytes, (ull)p->code.constant_bytes);
     if (plan->in_flight > 1)
         fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",
                 (int)plan->in_flight, (int)plan->in_flight);
@@ -1978,6 +1985,7 @@ static int write_c_code(program *p) {
     desc.state_count = p->code_states;
     if (p->code_batches) plan.repeat_count = p->code_batches;
     desc.rows = p->rows.memory ? &p->rows : NULL;
+    desc.figures = &p->code;
     header.result = tl_write_plan_code(&p->env, desc.rows ? &p->whole : &p->graph, &plan, &desc, header.sink, source.sink);
     if (!header.result && (fflush(header.file) || fflush(source.file))) header.result = TL_ERROR_IO;
     failed = ferror(source.file) ? &source : &header;
@@ -4849,6 +4857,7 @@ static int plan_model(program *p) {
     if (!code && p->o.cost_unit) code = refine_costs(p);
     if (!code && p->o.inputs_die) tl_let_inputs_die(&p->graph);
     if (!code && (p->o.optimizer || p->o.updates)) code = own_weights(p);
+    if (!code && p->o.c_code && !p->o.c_table && tl_store_frozen(&p->env, &p->graph)) code = fail_result(p, path_of(p));
     if (!code && p->o.split && !p->o.ranks && tl_hold_gradients(&p->env, &p->graph)) code = fail_result(p, path_of(p));
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.seed) code = parse_count("--seed", p->o.seed, &p->seed);

@@ -659,6 +659,19 @@ static void bad_code_descs_are_refused(void **state) {
     }
     assert_int_equal(write_code(&env, &graph, &plan, "n", TL_CODE_FORM_COUNT, 0, &text), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_write_plan_code: form: unknown value");
+    {   // figures are zero on errors, and of a training step those of its arrays
+        tl_code_figures figures = { 1, 1, 1, 1, 1, 1, 1 };
+        tl_code_desc desc = { "n", TL_CODE_FORM_COUNT, 2, NULL, NULL };
+        desc.figures = &figures;
+        assert_int_equal(write_code_text(&env, &graph, &plan, &desc, &text), TL_ERROR_INVALID_ARG);
+        assert_true(figures.ram_bytes + figures.bank_bytes + figures.constant_bytes == 0);
+        desc.form = TL_CODE_CALLS;
+        assert_int_equal(write_code_text(&env, &graph, &plan, &desc, &text), TL_OK);
+        assert_true(figures.bank_bytes == plan.arena_bytes && figures.weight_bytes == 12 && figures.gradient_bytes == 12);
+        assert_true(figures.state_bytes == 24 && figures.constant_bytes == 8 && figures.ram_bytes == plan.arena_bytes + 48);
+        free_text(&text);
+        memset(&text, 0, sizeof text);
+    }
     assert_int_equal(write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, -1, &text), TL_ERROR_INVALID_ARG);
     assert_int_equal(write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 17, &text), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_write_plan_code: state_count: must be 0 to 16");
@@ -707,6 +720,67 @@ static void constants_are_of_the_user(void **state) {
     assert_null(strstr(text.header.text, "frozen"));
     free_text(&text);
     tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// A frozen state is read where it is, by whole calls and by regions of rows alike.
+static void frozen_states_are_no_ram(void **state) {
+    static const char model[] =
+        "tlg 2\n"
+        "node 0 x input fwd=0 bwd=0 out=64 needs=none in=- rows=16@0\n"
+        "state 1 v state w=20 frozen wfmt=i8\n"
+        "node 2 a conv fwd=9 bwd=0 out=64 needs=none in=0,1 grad=no rows=16@0 rin=3/1/1,whole\n"
+        "state 3 w sgd w=40\n"
+        "node 4 b conv fwd=9 bwd=9 out=64 needs=in in=2,3 rows=16@0 rin=3/1/1,whole\n"
+        "node 5 c loss fwd=9 bwd=9 out=4 needs=in in=4 keep\n"
+        "end 6\n";
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(model);
+    tl_plan plan = small_plan(&graph, "F 2\nF 4\nF 5\nB 5\nB 4\nB 3\n", 0);
+    tl_rows_desc rows_desc = { 0 };
+    tl_rows_plan rows;
+    tl_code_desc desc = { 0 };
+    tl_code_figures figures;
+    code_text text;
+    uint64_t before = plan.arena_bytes;
+    (void)state;
+    if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+    assert_null(strstr(text.header.text, "N_FROZEN"));
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    assert_int_equal(tl_store_frozen(&env, &graph), TL_OK);
+    plan = small_plan(&graph, "F 2\nF 4\nF 5\nB 5\nB 4\nB 3\n", 0);
+    assert_int_equal(plan.arena_bytes, before - 20);
+    if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.header.text, "#define N_FROZEN_BYTES 20\n");
+    must_hold(text.header.text, "#define N_STORED_V_0_OFFSET 0\n#define N_STORED_V_0_BYTES 20\n");
+    must_hold(text.header.text, "void n_conv_forward(int32_t node, void *out0, const void *in0, const void *in1);\n");
+    must_hold(text.source.text, ", n_frozen);  // a: step 0\n");
+    assert_null(strstr(text.source.text, ", n_frozen);  // b"));
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    rows_desc.graph = &graph;
+    if (tl_plan_rows(&env, &rows_desc, &rows)) fail_msg("%s", env.error.text);
+    assert_true(rows.member_count > 1);
+    assert_int_equal(tl_plan_keep_all(&env, &rows.graph, 1, &plan), TL_OK);
+    {
+        tl_places_desc places = { 0 };
+        places.graph = &rows.graph;
+        assert_int_equal(tl_plan_places(&env, &places, &plan, NULL), TL_OK);
+    }
+    desc.name = "n";
+    desc.form = TL_CODE_CALLS;
+    desc.rows = &rows;
+    desc.figures = &figures;
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    assert_true(figures.constant_bytes == 20 && figures.ram_bytes == plan.arena_bytes && figures.bank_bytes == plan.arena_bytes);
+    assert_true(figures.weight_bytes + figures.gradient_bytes + figures.state_bytes + figures.host_bytes == 0);
+    must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];");
+    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 20\n");
+    must_hold(text.source.text, "{ (unsigned char *)n_weights, 0, 0 }");
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    tl_free_rows_plan(NULL, &rows);
     tl_free_graph(NULL, &graph);
 }
 
@@ -760,7 +834,7 @@ static void words_of_a_table_have_at_most_32_bits(void **state) {
 static void failing_sinks_and_allocators_are_reported(void **state) {
     tl_graph graph = graph_of(small);
     tl_plan plan = small_plan(&graph, "S 1\nF 2\nF 3\nB 3\nD 2\nD 1\nB 1\n", 0);
-    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL };
+    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL, NULL };
     tl_env silent = silent_env();
     code_text text;
     failing_alloc failing;
@@ -813,6 +887,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_program_trains_in_pieces),
         cmocka_unit_test(bad_code_descs_are_refused),
         cmocka_unit_test(constants_are_of_the_user),
+        cmocka_unit_test(frozen_states_are_no_ram),
         cmocka_unit_test(formats_lie_at_multiples_of_their_elements),
         cmocka_unit_test(words_of_a_table_have_at_most_32_bits),
         cmocka_unit_test(failing_sinks_and_allocators_are_reported),

@@ -219,6 +219,24 @@ def generated_code_compiles_and_links():
                   ''.join('node %d n%d %s fwd=%d bwd=1 out=%d needs=in in=%d param=36%s\n' % (i, i, op, cost, size, i - 1, more)
                           for i, op, cost, size, more in [(1, 'conv2d', 10**5, 1964, ''), (2, 'sin', 10, 1964, ''), (3, 'conv2d', 1000, 1964, ''),
                                                           (4, 'linear', 10, 40, ' keep')]))
+    # weights that nobody trains take no RAM: with param=, as states, and as states that an optimizer makes of them
+    weights = {'param': '', 'state': 'state 1 a.w state w=2000 frozen\n'}
+    for way, more, constants, ram in [('param', [], 2000, 'weights 400, gradients 400, optimizer 400'), ('state', [], 2000, 'weights 400, gradients 400, optimizer 400'),
+                                      ('param', ['--optimizer', 'momentum'], 2000, 'weights 0, gradients 0, optimizer 0')]:
+        first = way == 'state'
+        model = write('frozen.tlg', 'tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n' + weights[way] +
+                      'node %d a conv fwd=9 bwd=0 out=64 needs=none in=0%s grad=no\nnode %d b conv fwd=9 bwd=9 out=64 needs=in in=%d param=400\n'
+                      'node %d l loss fwd=9 bwd=9 out=4 needs=in in=%d keep\nend %d\n'
+                      % (1 + first, ',1' if first else ' param=2000', 2 + first, 1 + first, 3 + first, 2 + first, 4 + first))
+        out = planned(model, '--budget', '200%', *([] if more else ['--states', '1']), *more, '--c-code=calls', 'net', '-o', path('code'))
+        assert ram in out and ' %d of constants\n' % constants in out, out
+        arrays = dict(re.findall(r'#define NET_(\w+_BYTES) (\d+)', read('net.h')))
+        assert int(arrays['FROZEN_BYTES']) == constants and int(arrays['BANK_0_BYTES']) < 2000, arrays
+        taken = int(re.search(r'(\d+) bytes of RAM', out).group(1))
+        assert taken == sum(int(arrays.get(name, 0)) for name in ('BANK_0_BYTES', 'WEIGHTS_BYTES', 'GRADIENTS_BYTES', 'STATE_BYTES'))
+        assert 'const unsigned char net_frozen[NET_FROZEN_BYTES]' in read('net.h') and 'net_frozen[' not in read('net.c')
+    tabled = planned(model, '--optimizer', 'momentum', '--c-code=calls', 'net', '-o', path('code'), '--c-table', path('frozen.h'))
+    assert ' 0 of constants\n' in tabled and 'FROZEN' not in read('net.h')      # the executor has all states in the arena
     eighths = ['--inference', '--precision', 'loss=0.1,objective=bytes,schemes=f32+i8,sensitive', '--budget', '7000', '--c-code=calls', 'net', '-o', path('code')]
     places = lambda: [int(at) for at in re.findall(r'net_bank_0 \+ (\d+)', read('net.c') + read('net.h'))]
     out = planned(mixed, *eighths)

@@ -333,7 +333,8 @@
     X(FORMAT_THERE_IS_NO_SUCH, "format: there is no such one", "node, line") \
     X(FORMAT_HELD_GRADIENT_HAS_NONE, "format: the gradient that a state holds has none", "node, line") \
     X(STORED_MISSING_OR_NEGATIVE_COUNT, "stored: missing, or a negative count", "node, line") \
-    X(STORED_INPUT_HAS_NONE, "stored: an input or a state reads no constants", "node, line") \
+    X(STORED_INPUT_HAS_NONE, \
+      "stored: an input has no constants; a frozen state of 0 bytes may be one", "node, line") \
     X(STORED_MUST_HAVE_BYTES, "stored: a constant must have bytes", "node, line") \
     X(STORED_MUST_HAVE_A_FORMAT, "stored: a constant must have a format", "node, line") \
     X(STORED_SUM_OF_ALL_CONSTANTS_MUST_FIT_64, \
@@ -1370,7 +1371,9 @@
     X(ROWS_ARE_OF_A_TRAINING, "rows: are of a training", "") \
     X(ROWS_GO_WITH_F32, "rows: go with f32 alone", "") \
     X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "") \
-    X(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "")
+    X(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "") \
+    X(RUN_STATES_ARE_NO_CONSTANTS, \
+      "graph: %s is a constant of generated code (tl_store_frozen), of which a run has no bytes", "node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -713,11 +713,23 @@ TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan
 
 typedef enum tl_code_form { TL_CODE_FORMS(TLI_ENUM) TL_CODE_FORM_COUNT } tl_code_form;
 
+// What the arrays of a C program take.
+typedef struct tl_code_figures {
+    uint64_t bank_bytes;      // of all banks of the device: the arena of the plan
+    uint64_t host_bytes;      // of all banks of the host
+    uint64_t weight_bytes;    // of weights that are trained, in RAM
+    uint64_t gradient_bytes;  // of their gradients
+    uint64_t state_bytes;     // of the numbers of the optimizer
+    uint64_t constant_bytes;  // of the const array of the user: weights that nobody trains, and constants
+    uint64_t ram_bytes;       // the sum of all but host and constants
+} tl_code_figures;
+
 typedef struct tl_code_desc {
     const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
     tl_code_form form;         // 0 = whichever is smaller
     int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
     const struct tl_rows_plan *rows;    // of tl_plan_rows, of `graph`: the plan is one of rows->graph; 0 = none
+    tl_code_figures *figures;  // receives what the arrays take; zero on errors; 0 = not wanted
 } tl_code_desc;
 
 // Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at

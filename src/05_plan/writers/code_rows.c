@@ -316,11 +316,13 @@ static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const 
 static void tli_code_add_input(tli_code *c, const tl_replay_call *call, int32_t i) {
     const tl_graph *graph = call->graph;
     const tl_node_input *input = &graph->inputs[graph->nodes[call->step.node].first_input + i];
-    int32_t maker = graph->outputs[input->tensor].node, first, count = 0;
-    if (graph->nodes[maker].state == TL_STATE_FROZEN)
-        count = tli_code_constants(c, tli_code_origin(c, maker), &first);
-    if (count) tli_code_add_word(c, tli_constant_space(c), c->stored[first]);
-    else tli_code_add_operand(c, call, &call->inputs[i]);
+    int32_t maker = graph->outputs[input->tensor].node, first;
+    if (tli_is_constant_state(graph, maker)) {
+        (void)tli_code_constants(c, tli_code_origin(c, maker), &first);
+        tli_code_add_word(c, tli_constant_space(c), c->stored[first]);
+    } else {
+        tli_code_add_operand(c, call, &call->inputs[i]);
+    }
 }
 
 static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {

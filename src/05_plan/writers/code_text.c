@@ -789,12 +789,30 @@ static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     return result;
 }
 
+// Sum up the arrays. No overflow: each is part of an arena, or far below 64 bits.
+static tl_code_figures tli_count_code(const tli_code *c) {
+    tl_code_figures f;
+    int32_t k;
+    tli_zero(&f, sizeof f);
+    for (k = 0; k < TL_MOST_BANKS; k++) {
+        f.bank_bytes += c->space_bytes[TLI_SPACE_BANK + k];
+        f.host_bytes += c->space_bytes[TLI_SPACE_HOST + k];
+    }
+    f.constant_bytes = c->space_bytes[tli_constant_space(c)];
+    if (!c->table.plan->inference) f.weight_bytes = c->space_bytes[TLI_SPACE_WEIGHTS];
+    f.gradient_bytes = c->space_bytes[TLI_SPACE_GRADIENTS];
+    f.state_bytes = tli_code_state_bytes(c);
+    f.ram_bytes = f.bank_bytes + f.weight_bytes + f.gradient_bytes + f.state_bytes;
+    return f;
+}
+
 TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                       const tl_code_desc *desc, tl_sink header, tl_sink source) {
     tli_code c;
     tl_result result;
     tli_rule rule;
     TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
+    if (desc->figures) tli_zero(desc->figures, sizeof *desc->figures);
     rule = tli_check_identifier(desc->name);
     if ((uint32_t)desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
     if (desc->state_count < 0 || desc->state_count > 16) rule = TLI_RULE(CODE_STATE_COUNT_MUST_BE_0_TO_16);
@@ -809,6 +827,7 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
     c.alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
     result = tli_read_code(&c);
     if (!result) result = tli_send_code(&c, header, source);
+    if (!result && desc->figures) *desc->figures = tli_count_code(&c);
     tli_free_code(&c);
     return result;
 }
