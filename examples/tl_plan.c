@@ -381,8 +381,8 @@ static const char *const usage[] = {
     "                    at most 30 million for each budget). One N gives one plan, on every machine",
     "  --seed N          other random numbers for the search: where the bound is not reached, it finds",
     "                    another plan, of which none is better for sure. One N gives one plan",
-    "  --align N         offsets in the arena are multiples of N, a power of two (1; with --c-code 8, which",
-    "                    is enough for every type of C)",
+    "  --align N         offsets in the arena are multiples of N, a power of two (1; with --c-code 8,",
+    "                    which is enough for every type of C)",
     "  --bank B[:PRICE]  once for each memory of the device, up to 8: its bytes, or any for no limit, and",
     "                    the price of a byte moved to or from it (1 for the first, 2 for the next, ..).",
     "                    What steps move most, for its bytes and time, lives in the cheapest; --budget",
@@ -408,6 +408,9 @@ static const char *const usage[] = {
     "      sensitive       below 16 bits, too, where a profile says that this op is sensitive",
     "      unknown         ops without a profile may leave f32",
     "      any-result      results need not be converted back to f32",
+    "      inputs=i8       you write graph inputs in this format, of f32, f16, bf16, i16 and i8; with",
+    "                      inputs=f32+i8 in one of these. An input with format=i8 in the .tlg, whose",
+    "                      out= are bytes of i8, has that one without being asked for",
     "      f16-fits        in training: the range of f16 holds tensors and gradients; else bf16 alone",
     "      memory=900GB/s  conversions take what moving their bytes takes, see --cost-unit; else what",
     "                      the machine of the profiles takes; else a unit of cost an element",
@@ -989,6 +992,7 @@ typedef struct choice {
     tl_precision_plan  plan;
     tl_precision_front front;
     tl_precision_graph applied;
+    uint32_t *input_schemes;    // [node_count] what graph inputs may have
 } choice;
 
 enum { EXPLANATION_SIZE = 4096 };  // of tl_explain_compiled: a few lines
@@ -3459,7 +3463,7 @@ static int read_profiles(program *p) {
 typedef struct choice_words {
     const char *loss, *speedup, *balanced, *objective, *schemes, *memory, *device;
     const char *training, *sensitive, *unknown, *any_result, *f16_fits;
-    const char *criterion;
+    const char *criterion, *inputs;
 } choice_words;
 
 enum { WORD_ALONE = 1, WORD_WITH_VALUE = 2 };
@@ -3474,7 +3478,7 @@ static int take_choice_word(choice_words *words, char *word) {
         { "unknown", WORD_ALONE, &words->unknown },        { "any-result", WORD_ALONE, &words->any_result },
         { "f16-fits", WORD_ALONE, &words->f16_fits },
         { "performance", WORD_ALONE, &words->criterion },  { "accuracy", WORD_ALONE, &words->criterion },
-        { "custom", WORD_ALONE, &words->criterion },
+        { "custom", WORD_ALONE, &words->criterion },       { "inputs", WORD_WITH_VALUE, &words->inputs },
     };
     char *value = strchr(word, '=');
     size_t i;
@@ -3507,7 +3511,7 @@ static int cut_choice_words(program *p, choice_words *words) {
     return CODE_OK;
 }
 
-static int parse_schemes(const char *text, uint32_t *schemes) {
+static int parse_schemes(const char *name_of, const char *text, uint32_t *schemes) {
     while (*text) {
         char name[32];
         size_t length = strcspn(text, "+");
@@ -3516,14 +3520,14 @@ static int parse_schemes(const char *text, uint32_t *schemes) {
         if (length >= sizeof name || !tl_parse_scheme(name, &scheme)) {
             int k;
             fflush(stdout);
-            fprintf(stderr, "tl_plan: --precision: schemes=%.60s: must be some of", text);
+            fprintf(stderr, "tl_plan: --precision: %s=%.60s: must be some of", name_of, text);
             for (k = 0; k < TL_SCHEME_COUNT; k++) fprintf(stderr, " %s", tl_name_scheme((tl_scheme)k));
             fprintf(stderr, ", with + between\n");
             return CODE_INPUT;
         }
         *schemes |= UINT32_C(1) << scheme;
         text += length;
-        if (*text == '+' && !*++text) return fail(CODE_INPUT, "--precision: schemes: ends with +");
+        if (*text == '+' && !*++text) return fail(CODE_INPUT, "--precision: %s: ends with +", name_of);
     }
     return CODE_OK;
 }
@@ -3583,7 +3587,44 @@ static int parse_choice_device(program *p, const choice_words *words) {
 }
 
 // Read --precision and --profiles into the desc.
+// The scheme that stands for a format which a graph declares; 0 = there is none.
+static uint32_t scheme_of_format(uint8_t declared) {
+    switch ((tl_tensor_format)declared) {
+    case TL_TENSOR_FORMAT_F16: return UINT32_C(1) << TL_SCHEME_F16;
+    case TL_TENSOR_FORMAT_BF16: return UINT32_C(1) << TL_SCHEME_BF16;
+    case TL_TENSOR_FORMAT_I16: return UINT32_C(1) << TL_SCHEME_I16;
+    case TL_TENSOR_FORMAT_I8: return UINT32_C(1) << TL_SCHEME_I8;
+    case TL_TENSOR_FORMAT_NONE: case TL_TENSOR_FORMAT_F32: case TL_TENSOR_FORMAT_I32: case TL_TENSOR_FORMAT_I4:
+    case TL_TENSOR_FORMAT_COUNT: break;
+    }
+    return 0;
+}
+
+// Give inputs that the model declares in a narrow format the bytes of f32, which choices are made from, and say that they
+// have this one. schemes: what the others may have; 0 = f32.
+static int choose_inputs(program *p, uint32_t schemes) {
+    choice *c = &p->choice;
+    int32_t i;
+    c->input_schemes = (uint32_t *)calloc((size_t)p->graph.node_count + 1, sizeof *c->input_schemes);
+    if (!c->input_schemes) return fail(CODE_INPUT, "no memory for --precision");
+    for (i = 0; i < p->graph.tensor_count; i++) {
+        tl_node_output *output = (tl_node_output *)&p->graph.outputs[i];
+        const tl_node *node = &p->graph.nodes[output->node];
+        uint32_t scheme = scheme_of_format(output->format);
+        if (!node->is_input || node->state || node->output_count > 1) continue;
+        c->input_schemes[output->node] = scheme ? scheme : output->format == TL_TENSOR_FORMAT_I32 ? 0 : schemes;
+        if (!scheme) continue;
+        if (output->bytes > UINT64_MAX / 4)
+            return fail(CODE_INPUT, "%s: node %s has too many bytes", path_of(p), tl_name_node(&p->graph, output->node));
+        output->bytes *= output->format == TL_TENSOR_FORMAT_I8 ? 4 : 2;
+        output->format = TL_TENSOR_FORMAT_F32;
+    }
+    c->desc.input_schemes = c->input_schemes;
+    return CODE_OK;
+}
+
 static int prepare_choice(program *p) {
+    uint32_t inputs = 0;
     tl_precision_desc *desc = &p->choice.desc;
     choice_words words;
     memset(&words, 0, sizeof words);
@@ -3593,7 +3634,8 @@ static int prepare_choice(program *p) {
     if (!p->o.front && choose_criterion(&words, desc)) return CODE_INPUT;
     if (words.objective && !tl_parse_objective(words.objective, &desc->objective))
         return fail(CODE_INPUT, "--precision: objective=%s: must be time or bytes", words.objective);
-    if (words.schemes && parse_schemes(words.schemes, &desc->schemes)) return CODE_INPUT;
+    if (words.schemes && parse_schemes("schemes", words.schemes, &desc->schemes)) return CODE_INPUT;
+    if (words.inputs && parse_schemes("inputs", words.inputs, &inputs)) return CODE_INPUT;
     if (words.training && p->o.inference)
         return fail(CODE_INPUT, "--inference: and the word training of --precision exclude each other");
     if (read_profiles(p) || parse_choice_device(p, &words)) return CODE_INPUT;
@@ -3605,7 +3647,7 @@ static int prepare_choice(program *p) {
     desc->allow_f16 = words.f16_fits != NULL;
     desc->work_limit = p->work_limit;
     p->o.inference = !desc->training;
-    return CODE_OK;
+    return choose_inputs(p, inputs);
 }
 
 static int write_infeasible_choice(program *p) {
@@ -3648,6 +3690,7 @@ static int make_choice(program *p) {
     apply.device = c->desc.device;
     apply.training = c->desc.training;
     apply.any_result = c->desc.any_result;
+    apply.any_input = 1;
     if (result || tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &c->keep_all) ||
         tl_apply_precision(&p->env, &apply, &c->applied))
         return fail_result(p, path_of(p));
@@ -3713,6 +3756,7 @@ static void free_choice(program *p) {
     choice *c = &p->choice;
     if (p->has_choice) p->graph = c->model;  // the other one belongs to what was applied
     tl_free_precision_graph(&p->env, &c->applied);
+    free(c->input_schemes);
     tl_free_precision_plan(&p->env, &c->plan);
     tl_free_precision_front(&p->env, &c->front);
     tl_free_plan(&p->env, &c->keep_all);

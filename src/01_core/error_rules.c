@@ -769,7 +769,7 @@
       "evaluate: node %0 (%s) in %s: the loss is not finite", "node, scheme") \
     X(SCHEME_THERE_IS_NO_SUCH, "scheme: there is no such", "node, line") \
     X(SCHEME_GRAPH_INPUT_MUST_BE_F32, "scheme: a graph input must be f32", "node, line") \
-    X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result: must be 0 or 1", "") \
+    X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result, any_input: must be 0 or 1", "") \
     X(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH, "plan: nodes: there must be one for each node of the graph", "") \
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
       "device: the time of a conversion must fit 64 bits", "node, line") \
@@ -790,7 +790,9 @@
     X(FIND_TENSOR_FAILED, "find_tensor: failed: %s", "result") \
     X(FIND_WEIGHTS_FAILED, "find_weights: failed: %s", "result") \
     X(RUN_FAILED, "run: failed: %s", "result") \
-    X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
+    X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "") \
+    X(INPUT_SCHEMES_ARE_FORMATS_OF_INPUTS, \
+      "input_schemes: of graph inputs alone, f32, f16, bf16, i16 and i8", "node, line")
 
 // -- errors: rules of [8] PARALLEL --
 
