@@ -277,7 +277,7 @@ static int read_count(const char *text, uint64_t *count) {
            scale_decimal(d.whole, d.whole_length, NULL, 0, 1, count) && *count;
 }
 
-enum { MOST_ALIGNMENT = 1 << 20 };
+enum { MOST_ALIGNMENT = 1 << 20, CODE_ALIGNMENT = 8 };    // the second: of the widest type of C99
 
 static int parse_count(const char *option, const char *text, uint64_t *count) {
     if (read_count(text, count)) return CODE_OK;
@@ -381,7 +381,8 @@ static const char *const usage[] = {
     "                    at most 30 million for each budget). One N gives one plan, on every machine",
     "  --seed N          other random numbers for the search: where the bound is not reached, it finds",
     "                    another plan, of which none is better for sure. One N gives one plan",
-    "  --align N         offsets in the arena are multiples of N, a power of two (1)",
+    "  --align N         offsets in the arena are multiples of N, a power of two (1; with --c-code 8,",
+    "                    which is enough for every type of C)",
     "  --bank B[:PRICE]  once for each memory of the device, up to 8: its bytes, or any for no limit, and",
     "                    the price of a byte moved to or from it (1 for the first, 2 for the next, ..).",
     "                    What steps move most, for its bytes and time, lives in the cheapest; --budget",
@@ -407,6 +408,9 @@ static const char *const usage[] = {
     "      sensitive       below 16 bits, too, where a profile says that this op is sensitive",
     "      unknown         ops without a profile may leave f32",
     "      any-result      results need not be converted back to f32",
+    "      inputs=i8       you write graph inputs in this format, of f32, f16, bf16, i16 and i8; with",
+    "                      inputs=f32+i8 in one of these. An input with format=i8 in the .tlg, whose",
+    "                      out= are bytes of i8, has that one without being asked for",
     "      f16-fits        in training: the range of f16 holds tensors and gradients; else bf16 alone",
     "      memory=900GB/s  conversions take what moving their bytes takes, see --cost-unit; else what",
     "                      the machine of the profiles takes; else a unit of cost an element",
@@ -467,7 +471,9 @@ static const char *const usage[] = {
     "                    pair declared for each op, at constant addresses in one array for each bank;",
     "                    NAME is in front of every name. --c-code=calls NAME or --c-code=table NAME:",
     "                    straight calls, or a table and a loop over it; else whichever is smaller. With",
-    "                    --rows kernels of regions are called for rows, in rings at constant addresses",
+    "                    --rows kernels of regions are called for rows, in rings at constant addresses.",
+    "                    Frozen weights, states too, are a const array of yours, which is no RAM; with",
+    "                    --c-table, whose executor has them in the arena, states stay in it",
     "  -o DIR            the folder of these two files",
     "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); with",
     "                    --ranks so many are one step (8)",
@@ -986,6 +992,7 @@ typedef struct choice {
     tl_precision_plan  plan;
     tl_precision_front front;
     tl_precision_graph applied;
+    uint32_t *input_schemes;    // [node_count] what graph inputs may have
 } choice;
 
 enum { EXPLANATION_SIZE = 4096 };  // of tl_explain_compiled: a few lines
@@ -1035,6 +1042,7 @@ typedef struct program {
     uint64_t block_bytes;      // of --block
     int32_t  in_flight;        // of --in-flight; 0 = not given
     tl_code_form code_form;    // of --c-code=
+    tl_code_figures code;      // what its arrays take
     int32_t  code_states;      // of --states
     int32_t  code_batches;     // of --micro-batches; 0 = those of the plan
     tl_bank  banks[TL_MOST_BANKS];  // of --bank
@@ -1804,6 +1812,10 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
             (int)counts->forward_count, (int)counts->recompute_count, (int)counts->backward_count);
     if (p->o.pieces) print_pieces(p, out);
     if (p->o.rows) print_rows(p, out);
+    if (p->o.c_code)
+        fprintf(out, "arrays of the code: %llu bytes of RAM (banks %llu, weights %llu, gradients %llu, optimizer %llu), %llu of constants\n",
+                (ull)p->code.ram_bytes, (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes,
+                (ull)p->code.state_bytes, (ull)p->code.constant_bytes);
     if (plan->in_flight > 1)
         fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",
                 (int)plan->in_flight, (int)plan->in_flight);
@@ -1977,6 +1989,7 @@ static int write_c_code(program *p) {
     desc.state_count = p->code_states;
     if (p->code_batches) plan.repeat_count = p->code_batches;
     desc.rows = p->rows.memory ? &p->rows : NULL;
+    desc.figures = &p->code;
     header.result = tl_write_plan_code(&p->env, desc.rows ? &p->whole : &p->graph, &plan, &desc, header.sink, source.sink);
     if (!header.result && (fflush(header.file) || fflush(source.file))) header.result = TL_ERROR_IO;
     failed = ferror(source.file) ? &source : &header;
@@ -3450,7 +3463,7 @@ static int read_profiles(program *p) {
 typedef struct choice_words {
     const char *loss, *speedup, *balanced, *objective, *schemes, *memory, *device;
     const char *training, *sensitive, *unknown, *any_result, *f16_fits;
-    const char *criterion;
+    const char *criterion, *inputs;
 } choice_words;
 
 enum { WORD_ALONE = 1, WORD_WITH_VALUE = 2 };
@@ -3465,7 +3478,7 @@ static int take_choice_word(choice_words *words, char *word) {
         { "unknown", WORD_ALONE, &words->unknown },        { "any-result", WORD_ALONE, &words->any_result },
         { "f16-fits", WORD_ALONE, &words->f16_fits },
         { "performance", WORD_ALONE, &words->criterion },  { "accuracy", WORD_ALONE, &words->criterion },
-        { "custom", WORD_ALONE, &words->criterion },
+        { "custom", WORD_ALONE, &words->criterion },       { "inputs", WORD_WITH_VALUE, &words->inputs },
     };
     char *value = strchr(word, '=');
     size_t i;
@@ -3498,7 +3511,7 @@ static int cut_choice_words(program *p, choice_words *words) {
     return CODE_OK;
 }
 
-static int parse_schemes(const char *text, uint32_t *schemes) {
+static int parse_schemes(const char *name_of, const char *text, uint32_t *schemes) {
     while (*text) {
         char name[32];
         size_t length = strcspn(text, "+");
@@ -3507,14 +3520,14 @@ static int parse_schemes(const char *text, uint32_t *schemes) {
         if (length >= sizeof name || !tl_parse_scheme(name, &scheme)) {
             int k;
             fflush(stdout);
-            fprintf(stderr, "tl_plan: --precision: schemes=%.60s: must be some of", text);
+            fprintf(stderr, "tl_plan: --precision: %s=%.60s: must be some of", name_of, text);
             for (k = 0; k < TL_SCHEME_COUNT; k++) fprintf(stderr, " %s", tl_name_scheme((tl_scheme)k));
             fprintf(stderr, ", with + between\n");
             return CODE_INPUT;
         }
         *schemes |= UINT32_C(1) << scheme;
         text += length;
-        if (*text == '+' && !*++text) return fail(CODE_INPUT, "--precision: schemes: ends with +");
+        if (*text == '+' && !*++text) return fail(CODE_INPUT, "--precision: %s: ends with +", name_of);
     }
     return CODE_OK;
 }
@@ -3574,7 +3587,44 @@ static int parse_choice_device(program *p, const choice_words *words) {
 }
 
 // Read --precision and --profiles into the desc.
+// The scheme that stands for a format which a graph declares; 0 = there is none.
+static uint32_t scheme_of_format(uint8_t declared) {
+    switch ((tl_tensor_format)declared) {
+    case TL_TENSOR_FORMAT_F16: return UINT32_C(1) << TL_SCHEME_F16;
+    case TL_TENSOR_FORMAT_BF16: return UINT32_C(1) << TL_SCHEME_BF16;
+    case TL_TENSOR_FORMAT_I16: return UINT32_C(1) << TL_SCHEME_I16;
+    case TL_TENSOR_FORMAT_I8: return UINT32_C(1) << TL_SCHEME_I8;
+    case TL_TENSOR_FORMAT_NONE: case TL_TENSOR_FORMAT_F32: case TL_TENSOR_FORMAT_I32: case TL_TENSOR_FORMAT_I4:
+    case TL_TENSOR_FORMAT_COUNT: break;
+    }
+    return 0;
+}
+
+// Give inputs that the model declares in a narrow format the bytes of f32, which choices are made from, and say that they
+// have this one. schemes: what the others may have; 0 = f32.
+static int choose_inputs(program *p, uint32_t schemes) {
+    choice *c = &p->choice;
+    int32_t i;
+    c->input_schemes = (uint32_t *)calloc((size_t)p->graph.node_count + 1, sizeof *c->input_schemes);
+    if (!c->input_schemes) return fail(CODE_INPUT, "no memory for --precision");
+    for (i = 0; i < p->graph.tensor_count; i++) {
+        tl_node_output *output = (tl_node_output *)&p->graph.outputs[i];
+        const tl_node *node = &p->graph.nodes[output->node];
+        uint32_t scheme = scheme_of_format(output->format);
+        if (!node->is_input || node->state || node->output_count > 1) continue;
+        c->input_schemes[output->node] = scheme ? scheme : output->format == TL_TENSOR_FORMAT_I32 ? 0 : schemes;
+        if (!scheme) continue;
+        if (output->bytes > UINT64_MAX / 4)
+            return fail(CODE_INPUT, "%s: node %s has too many bytes", path_of(p), tl_name_node(&p->graph, output->node));
+        output->bytes *= output->format == TL_TENSOR_FORMAT_I8 ? 4 : 2;
+        output->format = TL_TENSOR_FORMAT_F32;
+    }
+    c->desc.input_schemes = c->input_schemes;
+    return CODE_OK;
+}
+
 static int prepare_choice(program *p) {
+    uint32_t inputs = 0;
     tl_precision_desc *desc = &p->choice.desc;
     choice_words words;
     memset(&words, 0, sizeof words);
@@ -3584,7 +3634,8 @@ static int prepare_choice(program *p) {
     if (!p->o.front && choose_criterion(&words, desc)) return CODE_INPUT;
     if (words.objective && !tl_parse_objective(words.objective, &desc->objective))
         return fail(CODE_INPUT, "--precision: objective=%s: must be time or bytes", words.objective);
-    if (words.schemes && parse_schemes(words.schemes, &desc->schemes)) return CODE_INPUT;
+    if (words.schemes && parse_schemes("schemes", words.schemes, &desc->schemes)) return CODE_INPUT;
+    if (words.inputs && parse_schemes("inputs", words.inputs, &inputs)) return CODE_INPUT;
     if (words.training && p->o.inference)
         return fail(CODE_INPUT, "--inference: and the word training of --precision exclude each other");
     if (read_profiles(p) || parse_choice_device(p, &words)) return CODE_INPUT;
@@ -3596,7 +3647,7 @@ static int prepare_choice(program *p) {
     desc->allow_f16 = words.f16_fits != NULL;
     desc->work_limit = p->work_limit;
     p->o.inference = !desc->training;
-    return CODE_OK;
+    return choose_inputs(p, inputs);
 }
 
 static int write_infeasible_choice(program *p) {
@@ -3608,6 +3659,20 @@ static int write_infeasible_choice(program *p) {
     put_json_text(&w, reason_of(&p->env));
     put(&w, ", \"seconds\": %.3f}\n", now_seconds() - p->start);
     return close_writer(p, &w);
+}
+
+// Kernels of generated code load elements of the formats that were chosen.
+static int check_code_alignment(const program *p, const uint8_t *formats) {
+    uint64_t bytes;
+    int32_t i;
+    for (i = 0; i < p->graph.tensor_count && p->o.c_code; i++) {
+        tl_format format = (tl_format)formats[i];
+        bytes = tl_find_format_bytes(format, sizeof(float));
+        if (p->alignment < bytes)
+            return fail(CODE_INPUT, "--align %s: node %s is in %s, whose elements begin at multiples of %llu bytes", p->o.align,
+                        tl_name_node(&p->graph, p->graph.outputs[i].node), tl_name_format(format), (ull)bytes);
+    }
+    return CODE_OK;
 }
 
 // Choose, and put the graph that results in the model's place.
@@ -3625,13 +3690,14 @@ static int make_choice(program *p) {
     apply.device = c->desc.device;
     apply.training = c->desc.training;
     apply.any_result = c->desc.any_result;
+    apply.any_input = 1;
     if (result || tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &c->keep_all) ||
         tl_apply_precision(&p->env, &apply, &c->applied))
         return fail_result(p, path_of(p));
     c->model = p->graph;
     p->graph = c->applied.graph;
     p->has_choice = 1;
-    return CODE_OK;
+    return check_code_alignment(p, c->applied.formats);
 }
 
 static int print_choice(const program *p, FILE *out) {
@@ -3690,6 +3756,7 @@ static void free_choice(program *p) {
     choice *c = &p->choice;
     if (p->has_choice) p->graph = c->model;  // the other one belongs to what was applied
     tl_free_precision_graph(&p->env, &c->applied);
+    free(c->input_schemes);
     tl_free_precision_plan(&p->env, &c->plan);
     tl_free_precision_front(&p->env, &c->front);
     tl_free_plan(&p->env, &c->keep_all);
@@ -4834,10 +4901,11 @@ static int plan_model(program *p) {
     if (!code && p->o.cost_unit) code = refine_costs(p);
     if (!code && p->o.inputs_die) tl_let_inputs_die(&p->graph);
     if (!code && (p->o.optimizer || p->o.updates)) code = own_weights(p);
+    if (!code && p->o.c_code && !p->o.c_table && tl_store_frozen(&p->env, &p->graph)) code = fail_result(p, path_of(p));
     if (!code && p->o.split && !p->o.ranks && tl_hold_gradients(&p->env, &p->graph)) code = fail_result(p, path_of(p));
     if (!code && p->o.work) code = parse_count("--work", p->o.work, &p->work_limit);
     if (!code && p->o.seed) code = parse_count("--seed", p->o.seed, &p->seed);
-    p->alignment = 1;
+    p->alignment = p->o.c_code ? CODE_ALIGNMENT : 1;
     if (!code && p->o.align) code = parse_alignment(p->o.align, &p->alignment);
     if (!code && p->o.ranks) return run_ranks(p);
     if (!code && p->o.c_code) code = parse_code(p);

@@ -212,7 +212,6 @@ static void text_of_formats_and_constants_is_refused_with_the_field(void **state
         { "mfmt=f32,q8", "mfmt: must be f32, f16, bf16, i32, i16, i8, i4 or none" },
         { "format=f32", "format: there is no such attribute" },
         { "rows=4@0", "rows: there is no such attribute" },
-        { "stored=4:i8", "stored: there is no such attribute" },
         { "stream", "stream: there is no such attribute" } };
     (void)state;
     SYNTAX("format=f64", "format: must be f32, f16, bf16, i32, i16, i8, i4 or none");
@@ -229,7 +228,7 @@ static void text_of_formats_and_constants_is_refused_with_the_field(void **state
     SYNTAX("stored=18446744073709551616:i8", "stored: must be bytes and formats, like 400:i8");
     NODE("stored=0:i8", "stored: a constant must have bytes");
     NODE("stored=4:none", "stored: a constant must have a format");
-    INPUT("stored=4:i8", "stored: an input or a state reads no constants");
+    INPUT("stored=4:i8", "stored: an input has no constants; a frozen state of 0 bytes may be one");
     assert_refuses("", "stored=18446744073709551615:i8,1:i8", TL_ERROR_OVERFLOW,
                    "line 4: node 2 (y): stored: the sum of all constants must fit 64 bits");
     for (i = 0; i < sizeof states / sizeof *states; i++) {
@@ -238,6 +237,15 @@ static void text_of_formats_and_constants_is_refused_with_the_field(void **state
         snprintf(whole, sizeof whole, "tl_parse_graph: line 2: %s", states[i].sentence);
         assert_int_equal(tl_parse_graph(&env, text, strlen(text), &graph), TL_ERROR_PARSE);
         assert_string_equal(env.error.text, whole);
+    }
+    {   // a state is a constant or a tensor, and one alone
+        static const char *const words[] = { "w=8 stored=4:i8", "w=0 stored=4:i8", "w=8 frozen stored=4:i8", "w=0 frozen stored=4:i8,4:i8", "w=0 stat stored=4:i8" };
+        for (i = 0; i < sizeof words / sizeof *words; i++) {
+            char text[200];
+            snprintf(text, sizeof text, "tlg 2\nstate 0 w adamw %s\nend 1\n", words[i]);
+            assert_int_equal(tl_parse_graph(&env, text, strlen(text), &graph), TL_ERROR_INVALID_ARG);
+            assert_string_equal(env.error.text, "tl_parse_graph: line 2: node 0 (w): stored: an input has no constants; a frozen state of 0 bytes may be one");
+        }
     }
     {   // the sum is one over all nodes
         static const char text[] = "tlg 2\nnode 0 x a fwd=0 bwd=0 out=8 needs=none in=- stored=18446744073709551615:i8\n"
@@ -1020,6 +1028,56 @@ static void a_run_is_told_of_formats(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void frozen_states_become_constants(void **state) {
+    static const char before[] =
+        "tlg 2\nnode 0 x input fwd=0 bwd=0 out=24 needs=none in=-\nstate 1 w state w=40 frozen wfmt=i8\n"
+        "node 2 a conv fwd=1 bwd=1 out=24 needs=in in=0,1 stored=4:i32,6:i8\nstate 3 v sgd w=8\nstate 4 u state w=16 frozen\n"
+        "node 5 b conv fwd=1 bwd=1 out=24 needs=in in=2,3,4 keep stored=5:i8\nend 6\n";
+    static const char after[] =
+        "tlg 2\nnode 0 x input fwd=0 bwd=0 out=24 needs=none in=-\nstate 1 w state w=0 frozen wfmt=i8 stored=40:i8\n"
+        "node 2 a conv fwd=1 bwd=1 out=24 needs=in in=0,1 stored=4:i32,6:i8\nstate 3 v sgd w=8\nstate 4 u state w=0 frozen stored=16:f32\n"
+        "node 5 b conv fwd=1 bwd=1 out=24 needs=in in=2,3,4 keep stored=5:i8\nend 6\n";
+    tl_env env = silent_env();
+    failing_alloc failing;
+    tl_graph graph = graph_of(before), table, made;
+    tl_plan whole, left;
+    long at;
+    (void)state;
+    assert_int_equal(tl_store_frozen(&env, &graph), TL_OK);
+    assert_prints(&graph, after);
+    made = graph_of(after);     // read again it is the same graph, and nothing is left to store
+    assert_int_equal(tl_store_frozen(&env, &made), TL_OK);
+    assert_prints(&made, after);
+    tl_free_graph(&env, &made);
+    assert_int_equal(run_of(&env, &graph, TL_PRECISION_SINGLE, TL_CODEC_NONE, NULL), TL_ERROR_UNSUPPORTED);
+    assert_string_equal(env.error.text, "tl_init_run: graph: w is a constant of generated code (tl_store_frozen), of which a run has no bytes");
+    made = graph_of(before);    // 40 and 16 bytes are in no plan any more
+    assert_int_equal(tl_plan_keep_all(&env, &made, 0, &whole), TL_OK);
+    assert_int_equal(tl_plan_keep_all(&env, &graph, 0, &left), TL_OK);
+    assert_int_equal(whole.peak_bytes, left.peak_bytes + 40 + 16);
+    tl_free_plan(&env, &whole);
+    tl_free_plan(&env, &left);
+    tl_free_graph(&env, &graph);
+    table = made;               // of const arrays: a copy is changed
+    table.node_capacity = table.input_capacity = table.tensor_capacity = table.view_capacity = table.text_capacity = 0;
+    for (at = 0; ; at++) {
+        tl_graph copy = table;
+        tl_env few;
+        tl_result result;
+        memset(&failing, 0, sizeof failing);
+        few = failing_env(&failing, at);
+        result = tl_store_frozen(&few, &copy);
+        if (result) assert_int_equal(result, TL_ERROR_NO_MEMORY);
+        assert_prints(&copy, result ? before : after);
+        tl_free_graph(&few, &copy);
+        assert_int_equal(failing.live, 0);
+        if (!result) break;
+    }
+    assert_true(at > 5);
+    assert_prints(&made, before);
+    tl_free_graph(&env, &made);
+}
+
 // -- allocations that fail --
 
 enum { PARSE, CHECK, GROW, HOLD, OPTIMIZER, FUSION, COMPILE, CALLS };
@@ -1092,6 +1150,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(random_graphs_come_back_the_same),
         cmocka_unit_test(plans_are_those_without),
         cmocka_unit_test(fused_nodes_have_the_rows_of_their_members),
+        cmocka_unit_test(frozen_states_become_constants),
         cmocka_unit_test(an_optimizer_adds_a_weight_that_is_read_whole),
         cmocka_unit_test(pieces_leave_attributes_as_they_are),
         cmocka_unit_test(rows_of_4_bits_share_bytes),

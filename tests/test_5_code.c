@@ -264,20 +264,24 @@ static void add_tensors(text_of *t, const char *name, const char *what, const ch
     tl_free_lifetimes(NULL, &lifetimes);
 }
 
+// Define an array of the user, which holds the distances from its start.
+static void add_constants(text_of *t, const char *name, const char *upper, const char *what, const char *size) {
+    long bytes = atol(size), i;
+    add(t, "const unsigned char %s_%s[%s_%s_BYTES] = {\n    ", name, what, upper, *what == 'w' ? "WEIGHTS" : "FROZEN");
+    for (i = 0; i < bytes; i++) add(t, "%d,%s", (int)(i & 255), i % 20 == 19 ? "\n    " : " ");
+    add(t, "\n};\n");
+}
+
 static void add_user(text_of *t, const char *name, const char *header, const tl_graph *graph, const tl_plan *plan) {
     int32_t id, i;
     char upper[16];
     int is_trained = strstr(header, "_gradients[") != NULL, has_weights = strstr(header, "_weights[") != NULL;
+    int has_frozen = strstr(header, "_frozen[") != NULL;
     snprintf(upper, sizeof upper, "%s", name);
     upper[0] = (char)(upper[0] - 32);
     add(t, "#include \"%s.c\"\n", name);
-    if (has_weights && plan->inference) {
-        const char *define = strstr(header, "_WEIGHTS_BYTES ");
-        long bytes = atol(define + 15);
-        add(t, "const unsigned char %s_weights[%s_WEIGHTS_BYTES] = {\n    ", name, upper);
-        for (i = 0; i < bytes; i++) add(t, "%d,%s", (int)(i & 255), i % 20 == 19 ? "\n    " : " ");
-        add(t, "\n};\n");
-    }
+    if (has_weights && plan->inference) add_constants(t, name, upper, "weights", strstr(header, "_WEIGHTS_BYTES ") + 15);
+    if (has_frozen) add_constants(t, name, upper, "frozen", strstr(header, "_FROZEN_BYTES ") + 14);
     add(t, "static const code_node %s_nodes[] = {\n", name);
     for (id = 0; id < graph->node_count; id++) {
         const tl_node *node = &graph->nodes[id];
@@ -292,10 +296,10 @@ static void add_user(text_of *t, const char *name, const char *header, const tl_
     add_tensors(t, name, "results", header, graph, plan, 1);
     add(t, "static code_net %s_net = { \"%s\", %s_nodes, %d, %d, %s_inputs + 1, %s_results + 1, %s_inputs_count, %s_results_count, %s_run,\n",
         name, name, name, (int)graph->node_count, plan->slot_count ? (int)plan->slot_count : 1, name, name, name, name, name);
-    add(t, "    (unsigned char *)%s%s, %s%s, %s%s, %s%s, 0, { { 0 } }, 0 };\n", has_weights ? name : "0", has_weights ? "_weights" : "",
+    add(t, "    (unsigned char *)%s%s, %s%s, %s%s, %s%s, 0, { { 0 } }, 0, %s%s };\n", has_weights ? name : "0", has_weights ? "_weights" : "",
         is_trained ? name : "0", is_trained ? "_gradients" : "", has_weights && !plan->inference ? upper : "0",
         has_weights && !plan->inference ? "_WEIGHTS_BYTES" : "",
-        is_trained ? upper : "0", is_trained ? "_GRADIENTS_BYTES" : "");
+        is_trained ? upper : "0", is_trained ? "_GRADIENTS_BYTES" : "", has_frozen ? name : "0", has_frozen ? "_frozen" : "");
     add(t, "void %s_load(int32_t micro_batch) { code_load(&%s_net, micro_batch); }\n", name, name);
     if (strstr(header, "_copy(")) add(t, "void %s_copy(void *to, const void *from, size_t bytes) { code_copy(to, from, bytes); }\nvoid %s_wait(const void *to) { code_wait(to); }\n", name, name);
     if (strstr(header, "_compress("))
@@ -327,7 +331,7 @@ static void compile_alone(const char *dir, int count) {
             assert_non_null(name);
             name[strcspn(name, "\n")] = 0;
             others += strcmp(name, " memset") && !strstr(name, "_forward") && !strstr(name, "_backward") && !strstr(name, "_load") &&
-                      !strstr(name, "_copy") && !strstr(name, "_wait") && !strstr(name, "_compress") && !strstr(name, "_expand") && !strstr(name, "_weights") && !strstr(name, "_GLOBAL_OFFSET_TABLE_");
+                      !strstr(name, "_copy") && !strstr(name, "_wait") && !strstr(name, "_compress") && !strstr(name, "_expand") && !strstr(name, "_weights") && !strstr(name, "_frozen") && !strstr(name, "_GLOBAL_OFFSET_TABLE_");
         }
         assert_int_equal(pclose(symbols), 0);
         assert_int_equal(others, 0);
@@ -466,10 +470,11 @@ static void a_program_reads_like_what_it_does(void **state) {
     (void)state;
     plan.repeat_count = 3;
     if (write_code(&env, &graph, &plan, "my_net", TL_CODE_CALLS, 2, &text)) fail_msg("%s", env.error.text);
-    must_hold(text.header.text, "#define MY_NET_WEIGHTS_BYTES 20\n#define MY_NET_GRADIENTS_BYTES 12\n#define MY_NET_STATE_BYTES 24\n");
+    must_hold(text.header.text, "#define MY_NET_WEIGHTS_BYTES 12\n#define MY_NET_GRADIENTS_BYTES 12\n#define MY_NET_FROZEN_BYTES 8\n#define MY_NET_STATE_BYTES 24\n");
     must_hold(text.header.text, "#define MY_NET_MICRO_BATCHES 3\n");
-    must_hold(text.header.text, "#define MY_NET_WEIGHT_F_OFFSET 12\n#define MY_NET_WEIGHT_F_BYTES 6\n");
+    must_hold(text.header.text, "#define MY_NET_FROZEN_F_OFFSET 0\n#define MY_NET_FROZEN_F_BYTES 6\n");
     must_hold(text.header.text, "extern unsigned char my_net_weights[MY_NET_WEIGHTS_BYTES];\n");
+    must_hold(text.header.text, "extern const unsigned char my_net_frozen[MY_NET_FROZEN_BYTES];    // of the user, at a multiple of 8 bytes\n");
     must_hold(text.header.text, "\nvoid my_net_conv_forward(int32_t node, void *out0, const void *in0, const void *weight, void *saved, void *scratch);\n");
     must_hold(text.header.text, "\nvoid my_net_conv_backward(int32_t node, const void *dout0, const void *in0, const void *weight, void *dweight,"
                                 " const void *saved, void *scratch);\n");
@@ -478,7 +483,7 @@ static void a_program_reads_like_what_it_does(void **state) {
     must_hold(text.header.text, "\nvoid my_net_conv_1_n3_backward(int32_t node, const void *dout0, void *din0, const void *in0, const void *in1);\n");
     must_hold(text.source.text, "    for (micro_batch = 0; micro_batch < MY_NET_MICRO_BATCHES; micro_batch += 1) {\n        my_net_load(micro_batch);\n"
                                 "        my_net_conv_forward(MY_NET_NODE_A, ");
-    must_hold(text.source.text, "my_net_weights + 12);  // f: step 1\n");
+    must_hold(text.source.text, "my_net_frozen);  // f: step 1\n");
     must_hold(text.source.text, ", 4);  // c: gradient, step 3\n");
     must_hold(text.source.text, ", 0, 16);  // c: gradient, step 3\n");
     assert_null(strstr(text.source.text, "rows"));
@@ -486,7 +491,7 @@ static void a_program_reads_like_what_it_does(void **state) {
     tl_free_plan(NULL, &plan);
     plan = small_plan(&graph, "F 1\nF 2\nF 3\nD 1\nD 2\n", 1);
     if (write_code(&env, &graph, &plan, "n", TL_CODE_TABLE, 2, &text)) fail_msg("%s", env.error.text);
-    must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];    // of the user\n");
+    must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];    // of the user, at a multiple of 8 bytes\n");
     assert_null(strstr(text.header.text, "gradient"));
     assert_null(strstr(text.header.text, "_backward"));
     assert_null(strstr(text.header.text, "saved"));
@@ -654,6 +659,19 @@ static void bad_code_descs_are_refused(void **state) {
     }
     assert_int_equal(write_code(&env, &graph, &plan, "n", TL_CODE_FORM_COUNT, 0, &text), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_write_plan_code: form: unknown value");
+    {   // figures are zero on errors, and of a training step those of its arrays
+        tl_code_figures figures = { 1, 1, 1, 1, 1, 1, 1 };
+        tl_code_desc desc = { "n", TL_CODE_FORM_COUNT, 2, NULL, NULL };
+        desc.figures = &figures;
+        assert_int_equal(write_code_text(&env, &graph, &plan, &desc, &text), TL_ERROR_INVALID_ARG);
+        assert_true(figures.ram_bytes + figures.bank_bytes + figures.constant_bytes == 0);
+        desc.form = TL_CODE_CALLS;
+        assert_int_equal(write_code_text(&env, &graph, &plan, &desc, &text), TL_OK);
+        assert_true(figures.bank_bytes == plan.arena_bytes && figures.weight_bytes == 12 && figures.gradient_bytes == 12);
+        assert_true(figures.state_bytes == 24 && figures.constant_bytes == 8 && figures.ram_bytes == plan.arena_bytes + 48);
+        free_text(&text);
+        memset(&text, 0, sizeof text);
+    }
     assert_int_equal(write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, -1, &text), TL_ERROR_INVALID_ARG);
     assert_int_equal(write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 17, &text), TL_ERROR_INVALID_ARG);
     assert_string_equal(env.error.text, "tl_write_plan_code: state_count: must be 0 to 16");
@@ -665,6 +683,136 @@ static void bad_code_descs_are_refused(void **state) {
     tl_free_plan(NULL, &plan);
     tl_free_plan(NULL, &bare);
     tl_free_graph(NULL, &graph);
+}
+
+static void constants_are_of_the_user(void **state) {
+    static const char model[] =
+        "tlg 2\n"
+        "node 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+        "node 1 a conv fwd=9 bwd=9 out=64 needs=in in=0 param=40 stored=400:i8,12:i32\n"
+        "node 2 b conv fwd=9 bwd=0 out=64 needs=none in=1 grad=no param=20\n"
+        "node 3 c lin fwd=9 bwd=9 out=64 needs=in in=2 stored=3:bf16 keep\n"
+        "end 4\n";
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(model);
+    tl_plan plan = small_plan(&graph, "F 1\nF 2\nF 3\nB 3\nB 1\n", 0);
+    code_text text;
+    (void)state;
+    if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 1, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 40\n#define N_GRADIENTS_BYTES 40\n#define N_FROZEN_BYTES 436\n#define N_STATE_BYTES 40\n");
+    must_hold(text.header.text, "#define N_STORED_A_0_OFFSET 20\n#define N_STORED_A_0_BYTES 400\n#define N_STORED_A_1_OFFSET 420\n#define N_STORED_A_1_BYTES 12\n");
+    must_hold(text.header.text, "void n_conv_backward(int32_t node, const void *dout0, const void *in0, const void *weight, const void *stored0,"
+                                " const void *stored1, void *dweight);\n");
+    must_hold(text.source.text, ", n_weights, n_frozen + 20, n_frozen + 420);  // a: step 0\n");
+    must_hold(text.source.text, ", n_frozen, NULL, NULL);  // b: step 1\n");
+    must_hold(text.source.text, ", n_frozen + 432);  // c: step 3\n");
+    assert_null(strstr(text.source.text, "unsigned char n_frozen"));
+    free_text(&text);
+    if (write_code(&env, &graph, &plan, "n", TL_CODE_TABLE, 1, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.source.text, "(unsigned char *)n_frozen");
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    plan = small_plan(&graph, "F 1\nF 2\nF 3\n", 1);
+    if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];");
+    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 476\n");
+    must_hold(text.source.text, ", n_weights, n_weights + 60, n_weights + 460);  // a: step 0\n");
+    assert_null(strstr(text.header.text, "frozen"));
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// A frozen state is read where it is, by whole calls and by regions of rows alike.
+static void frozen_states_are_no_ram(void **state) {
+    static const char model[] =
+        "tlg 2\n"
+        "node 0 x input fwd=0 bwd=0 out=64 needs=none in=- rows=16@0\n"
+        "state 1 v state w=20 frozen wfmt=i8\n"
+        "node 2 a conv fwd=9 bwd=0 out=64 needs=none in=0,1 grad=no rows=16@0 rin=3/1/1,whole\n"
+        "state 3 w sgd w=40\n"
+        "node 4 b conv fwd=9 bwd=9 out=64 needs=in in=2,3 rows=16@0 rin=3/1/1,whole\n"
+        "node 5 c loss fwd=9 bwd=9 out=4 needs=in in=4 keep\n"
+        "end 6\n";
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(model);
+    tl_plan plan = small_plan(&graph, "F 2\nF 4\nF 5\nB 5\nB 4\nB 3\n", 0);
+    tl_rows_desc rows_desc = { 0 };
+    tl_rows_plan rows;
+    tl_code_desc desc = { 0 };
+    tl_code_figures figures;
+    code_text text;
+    uint64_t before = plan.arena_bytes;
+    (void)state;
+    if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+    assert_null(strstr(text.header.text, "N_FROZEN"));
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    assert_int_equal(tl_store_frozen(&env, &graph), TL_OK);
+    plan = small_plan(&graph, "F 2\nF 4\nF 5\nB 5\nB 4\nB 3\n", 0);
+    assert_int_equal(plan.arena_bytes, before - 20);
+    if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.header.text, "#define N_FROZEN_BYTES 20\n");
+    must_hold(text.header.text, "#define N_STORED_V_0_OFFSET 0\n#define N_STORED_V_0_BYTES 20\n");
+    must_hold(text.header.text, "void n_conv_forward(int32_t node, void *out0, const void *in0, const void *in1);\n");
+    must_hold(text.source.text, ", n_frozen);  // a: step 0\n");
+    assert_null(strstr(text.source.text, ", n_frozen);  // b"));
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    rows_desc.graph = &graph;
+    if (tl_plan_rows(&env, &rows_desc, &rows)) fail_msg("%s", env.error.text);
+    assert_true(rows.member_count > 1);
+    assert_int_equal(tl_plan_keep_all(&env, &rows.graph, 1, &plan), TL_OK);
+    {
+        tl_places_desc places = { 0 };
+        places.graph = &rows.graph;
+        assert_int_equal(tl_plan_places(&env, &places, &plan, NULL), TL_OK);
+    }
+    desc.name = "n";
+    desc.form = TL_CODE_CALLS;
+    desc.rows = &rows;
+    desc.figures = &figures;
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    assert_true(figures.constant_bytes == 20 && figures.ram_bytes == plan.arena_bytes && figures.bank_bytes == plan.arena_bytes);
+    assert_true(figures.weight_bytes + figures.gradient_bytes + figures.state_bytes + figures.host_bytes == 0);
+    must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];");
+    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 20\n");
+    must_hold(text.source.text, "{ (unsigned char *)n_weights, 0, 0 }");
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    tl_free_rows_plan(NULL, &rows);
+    tl_free_graph(NULL, &graph);
+}
+
+static void formats_lie_at_multiples_of_their_elements(void **state) {
+    static const char *const formats[] = { "i8", "i16", "f32" };
+    static const uint64_t offsets[] = { 1, 2, 4 };
+    char model[256], sentence[128];
+    code_text text;
+    int i, k;
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        tl_env env = silent_env();
+        tl_graph graph;
+        tl_plan plan;
+        snprintf(model, sizeof model, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=16 needs=none in=-\n"
+                 "node 1 a op fwd=1 bwd=1 out=8 needs=none in=0 format=%s keep\nend 2\n", formats[i]);
+        graph = graph_of(model);
+        plan = small_plan(&graph, "F 1\n", 1);
+        for (k = 0; k < 3; k++) {
+            tl_result result;
+            ((uint64_t *)plan.offsets)[1] = 16 + offsets[k];
+            plan.arena_bytes = 24 + offsets[k];
+            result = write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text);
+            assert_int_equal(result, offsets[k] < offsets[i] ? TL_ERROR_INVALID_ARG : TL_OK);
+            snprintf(sentence, sizeof sentence, "a lies at %d, which is no multiple of the %d bytes of its format", (int)(16 + offsets[k]),
+                     (int)offsets[i]);
+            if (result) must_hold(env.error.text, sentence);
+            free_text(&text);
+        }
+        tl_free_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
 }
 
 static void words_of_a_table_have_at_most_32_bits(void **state) {
@@ -686,7 +834,7 @@ static void words_of_a_table_have_at_most_32_bits(void **state) {
 static void failing_sinks_and_allocators_are_reported(void **state) {
     tl_graph graph = graph_of(small);
     tl_plan plan = small_plan(&graph, "S 1\nF 2\nF 3\nB 3\nD 2\nD 1\nB 1\n", 0);
-    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL };
+    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL, NULL };
     tl_env silent = silent_env();
     code_text text;
     failing_alloc failing;
@@ -738,6 +886,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(updates_of_pieces_have_what_is_beside_one),
         cmocka_unit_test(a_program_trains_in_pieces),
         cmocka_unit_test(bad_code_descs_are_refused),
+        cmocka_unit_test(constants_are_of_the_user),
+        cmocka_unit_test(frozen_states_are_no_ram),
+        cmocka_unit_test(formats_lie_at_multiples_of_their_elements),
         cmocka_unit_test(words_of_a_table_have_at_most_32_bits),
         cmocka_unit_test(failing_sinks_and_allocators_are_reported),
         cmocka_unit_test(every_code_form_has_a_name),

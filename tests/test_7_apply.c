@@ -595,7 +595,7 @@ static void random_plans_are_applied_by_the_rules(void **state) {
 static void sums_are_those_of_the_plan(void **state) {
     tl_random random = { 7105 };
     int round, rounds = scaled(1500);
-    long copies = 0;
+    long copies = 0, narrow = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
         tl_env env = silent_env();
@@ -606,6 +606,7 @@ static void sums_are_those_of_the_plan(void **state) {
         tl_apply_desc apply;
         tl_precision_graph applied;
         uint64_t cost = 0, bytes = 0;
+        uint32_t inputs[MOST_NODES];
         int32_t *counts, i;
         if (random_graph(&env, &random, 12, &graph)) fail_msg("%s", env.error.text);
         memset(&device, 0, sizeof device);
@@ -630,8 +631,20 @@ static void sums_are_those_of_the_plan(void **state) {
         }
         for (i = 0; desc.training && i < graph.input_count; i++)
             NODES(&graph)[graph.outputs[graph.inputs[i].tensor].node].keep = 0;
+        memset(inputs, 0, sizeof inputs);
+        for (i = 0; i < graph.node_count; i++)      // inputs that the caller may write in other formats
+            if (round % 2 && graph.nodes[i].is_input && !graph.nodes[i].state)
+                inputs[i] = (uint32_t)tl_next_random_below(&random, 32) & (1u << F32 | 1u << F16 | 1u << BF16 | 1u << I16 | 1u << I8);
+        if (round % 2) desc.input_schemes = inputs;
         if (tl_plan_precision(&env, &desc, &plan)) fail_msg("%s", env.error.text);
+        for (i = 0; i < graph.node_count; i++) {
+            if (!graph.nodes[i].is_input) continue;
+            assert_true(inputs[i] ? inputs[i] >> plan.nodes[i].scheme & 1 : plan.nodes[i].scheme == F32);
+            assert_true(plan.nodes[i].loss == 0);
+            narrow += plan.nodes[i].scheme != F32;
+        }
         memset(&apply, 0, sizeof apply);
+        apply.any_input = round % 2;
         apply.graph = &graph;
         apply.plan = &plan;
         apply.device = &device;
@@ -655,7 +668,70 @@ static void sums_are_those_of_the_plan(void **state) {
         tl_free_precision_plan(&env, &plan);
         tl_free_graph(&env, &graph);
     }
-    assert_true(copies > rounds);
+    assert_true(copies > rounds && narrow > rounds / 8);
+}
+
+static void an_input_has_the_format_that_saves_most(void **state) {
+    static const char text[] = "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=- dies format=f32\n"
+                               "node 1 a conv2d fwd=9 bwd=1 out=64 needs=in in=0 param=36\nnode 2 b softmax fwd=1 bwd=1 out=64 needs=in in=1 keep\nend 3\n";
+    static const uint32_t asked[] = { 0, 1u << I8, 1u << F32 | 1u << I8, 1u << F32, 1u << I16 };
+    static const uint8_t got[] = { F32, I8, I8, F32, I16 };
+    static const char *const first[] = { "out=64 needs=none in=- dies format=f32", "out=16 needs=none in=- dies format=i8",
+                                         "out=16 needs=none in=- dies format=i8", "out=64 needs=none in=- dies format=f32",
+                                         "out=32 needs=none in=- dies format=i16" };
+    tl_graph graph = graph_of(text);
+    uint32_t inputs[3] = { 0 };
+    uint64_t costs[5];
+    char sentence[200], out[2048];
+    int i;
+    (void)state;
+    for (i = 0; i < 5; i++) {
+        tl_env env = silent_env();
+        tl_precision_desc desc;
+        tl_precision_plan plan;
+        tl_precision_graph applied;
+        tl_apply_desc apply;
+        memset(&desc, 0, sizeof desc);
+        memset(&apply, 0, sizeof apply);
+        inputs[0] = asked[i];
+        desc.graph = apply.graph = &graph;
+        desc.loss_limit = 1;
+        desc.schemes = 1u << F32 | 1u << I8;
+        desc.allow_sensitive = 1;
+        desc.objective = TL_OBJECTIVE_BYTES;
+        desc.input_schemes = inputs;
+        if (tl_plan_precision(&env, &desc, &plan)) fail_msg("%s", env.error.text);
+        assert_int_equal(plan.nodes[0].scheme, got[i]);
+        costs[i] = plan.cost;
+        tl_explain_precision_node(&graph, &plan, 0, sentence, sizeof sentence);
+        if (i == 1) assert_non_null(strstr(sentence, "x is a graph input: i8"));
+        apply.plan = &plan;
+        apply.any_input = 1;
+        applied_to(&apply, &applied);
+        assert_true(tl_print_graph(&applied.graph, out, sizeof out) < sizeof out);
+        assert_non_null(strstr(out, first[i]));
+        assert_int_equal(applied.formats[0], tl_find_scheme_format((tl_scheme)got[i]));
+        tl_free_precision_graph(NULL, &applied);
+        apply.any_input = 0;
+        assert_int_equal(tl_apply_precision(&env, &apply, &applied), got[i] == F32 ? TL_OK : TL_ERROR_INVALID_ARG);
+        tl_free_precision_graph(NULL, &applied);
+        tl_free_precision_plan(NULL, &plan);
+    }
+    assert_true(costs[2] == costs[1] && costs[0] == costs[3] && costs[1] < costs[0]);     // a choice is the best of its parts
+    for (i = 0; i < 3; i++) {
+        static const uint32_t bad[][2] = { { 0, 1u << TL_SCHEME_I8_CHANNEL }, { 0, 1u << 31 }, { 1, 1u << I8 } };
+        tl_env env = silent_env();
+        tl_precision_desc desc;
+        tl_precision_plan plan;
+        memset(inputs, 0, sizeof inputs);
+        memset(&desc, 0, sizeof desc);
+        inputs[bad[i][0]] = bad[i][1];
+        desc.graph = &graph;
+        desc.input_schemes = inputs;
+        assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_ERROR_INVALID_ARG);
+        assert_non_null(strstr(env.error.text, "input_schemes: of graph inputs alone, f32, f16, bf16, i16 and i8"));
+    }
+    tl_free_graph(NULL, &graph);
 }
 
 // -- what is refused --
@@ -696,10 +772,10 @@ static void broken_plans_are_refused(void **state) {
     REFUSED(TL_ERROR_INVALID_ARG, "plan: nodes: there must be one for each node of the graph");
     made.plan.nodes = made.nodes;
     desc.training = 2;
-    REFUSED(TL_ERROR_INVALID_ARG, "training, any_result: must be 0 or 1");
+    REFUSED(TL_ERROR_INVALID_ARG, "training, any_result, any_input: must be 0 or 1");
     desc.training = 0;
     desc.any_result = -1;
-    REFUSED(TL_ERROR_INVALID_ARG, "training, any_result: must be 0 or 1");
+    REFUSED(TL_ERROR_INVALID_ARG, "training, any_result, any_input: must be 0 or 1");
     desc.any_result = 0;
     made.nodes[2].scheme = TL_SCHEME_COUNT;
     REFUSED(TL_ERROR_INVALID_ARG, "node 2 (b): scheme: there is no such");
@@ -828,6 +904,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(costs_are_divided_and_their_sum_is_rounded_once),
         cmocka_unit_test(random_plans_are_applied_by_the_rules),
         cmocka_unit_test(sums_are_those_of_the_plan),
+        cmocka_unit_test(an_input_has_the_format_that_saves_most),
         cmocka_unit_test(broken_plans_are_refused),
         cmocka_unit_test(broken_quantisations_are_refused),
         cmocka_unit_test(every_failing_allocation_is_survived),

@@ -225,6 +225,58 @@ def generated_code_compiles_and_links():
     refused(1, ['--c-code'], MODEL, '--pareto', '--c-code', 'net', '-o', folder)
     assert not glob.glob(path('net.[ch]*'))     # nothing half-written
 
+def operands_of_code_are_aligned():
+    os.mkdir(path('code'))
+    read = lambda name: open(path(os.path.join('code', name))).read()
+    # bytes and floats side by side: where no alignment is asked for every operand lies at a multiple of 8, and floats never at one of 2
+    mixed = write('mixed.tlg', 'tlg 1\nnode 0 x input fwd=0 bwd=0 out=1964 needs=none in=-\n' +
+                  ''.join('node %d n%d %s fwd=%d bwd=1 out=%d needs=in in=%d param=36%s\n' % (i, i, op, cost, size, i - 1, more)
+                          for i, op, cost, size, more in [(1, 'conv2d', 10**5, 1964, ''), (2, 'sin', 10, 1964, ''), (3, 'conv2d', 1000, 1964, ''),
+                                                          (4, 'linear', 10, 40, ' keep')]))
+    eighths = ['--inference', '--precision', 'loss=0.1,objective=bytes,schemes=f32+i8,sensitive', '--budget', '7000', '--c-code=calls', 'net', '-o', path('code')]
+    places = lambda: [int(at) for at in re.findall(r'net_bank_0 \+ (\d+)', read('net.c') + read('net.h'))]
+    out = planned(mixed, *eighths)
+    assert places() and all(at % 8 == 0 for at in places()) and ' 4 in i8' not in out, places()
+    planned(mixed, *eighths, '--align', '4')
+    assert all(at % 4 == 0 for at in places())
+    for align in '1', '2': refused(1, ['--align ' + align, 'in f32', 'multiples of 4 bytes'], mixed, *eighths, '--align', align)
+
+def frozen_weights_take_no_ram():
+    os.mkdir(path('code'))
+    read = lambda name: open(path(os.path.join('code', name))).read()
+    # weights that nobody trains take no RAM: with param=, as states, and as states that an optimizer makes of them
+    weights = {'param': '', 'state': 'state 1 a.w state w=2000 frozen\n'}
+    for way, more, constants, ram in [('param', [], 2000, 'weights 400, gradients 400, optimizer 400'), ('state', [], 2000, 'weights 400, gradients 400, optimizer 400'),
+                                      ('param', ['--optimizer', 'momentum'], 2000, 'weights 0, gradients 0, optimizer 0')]:
+        first = way == 'state'
+        model = write('frozen.tlg', 'tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n' + weights[way] +
+                      'node %d a conv fwd=9 bwd=0 out=64 needs=none in=0%s grad=no\nnode %d b conv fwd=9 bwd=9 out=64 needs=in in=%d param=400\n'
+                      'node %d l loss fwd=9 bwd=9 out=4 needs=in in=%d keep\nend %d\n'
+                      % (1 + first, ',1' if first else ' param=2000', 2 + first, 1 + first, 3 + first, 2 + first, 4 + first))
+        out = planned(model, '--budget', '200%', *([] if more else ['--states', '1']), *more, '--c-code=calls', 'net', '-o', path('code'))
+        assert ram in out and ' %d of constants\n' % constants in out, out
+        arrays = dict(re.findall(r'#define NET_(\w+_BYTES) (\d+)', read('net.h')))
+        assert int(arrays['FROZEN_BYTES']) == constants and int(arrays['BANK_0_BYTES']) < 2000, arrays
+        taken = int(re.search(r'(\d+) bytes of RAM', out).group(1))
+        assert taken == sum(int(arrays.get(name, 0)) for name in ('BANK_0_BYTES', 'WEIGHTS_BYTES', 'GRADIENTS_BYTES', 'STATE_BYTES'))
+        assert 'const unsigned char net_frozen[NET_FROZEN_BYTES]' in read('net.h') and 'net_frozen[' not in read('net.c')
+    tabled = planned(model, '--optimizer', 'momentum', '--c-code=calls', 'net', '-o', path('code'), '--c-table', path('frozen.h'))
+    assert ' 0 of constants\n' in tabled and 'FROZEN' not in read('net.h')      # the executor has all states in the arena
+
+def inputs_have_the_format_that_saves_most():
+    # an input that dies, in i8: the least that its network takes, from an option or from what the model declares
+    chain = lambda size, more: ('tlg 2\nnode 0 x input fwd=0 bwd=0 out=%d needs=none in=-%s\n' % (size, more) +
+                                ''.join('node %d n%d conv2d fwd=9 bwd=1 out=4096 needs=in in=%d param=36%s\n' % (i, i, i - 1, ' keep' * (i == 4))
+                                        for i in range(1, 5)) + 'end 5\n')
+    whole = 'loss=1,objective=bytes,schemes=f32+i8,sensitive,any-result'
+    arena = lambda text, *args: json.loads(planned(write('dies.tlg', text), '--inference', '--budget', '100%', '--json', '-', *args))['arena_bytes']
+    assert arena(chain(4096, ''), '--inputs-die', '--precision', whole + ',inputs=i8') == 2048
+    assert arena(chain(4096, ''), '--inputs-die', '--precision', whole + ',inputs=f32+i8') == 2048
+    assert arena(chain(1024, ' dies format=i8'), '--precision', whole) == 2048
+    assert arena(chain(4096, ''), '--inputs-die', '--precision', whole) == 5120
+    refused(1, ['inputs=i9', 'must be some of', 'i8'], MODEL, '--inference', '--precision', 'loss=1,inputs=i9')
+    refused(1, ['input_schemes', 'graph inputs'], MODEL, '--inference', '--precision', 'loss=1,inputs=i8-channel')
+
 class Link:
     """A speed that gives whole units of cost, rounded up, as the library counts them: bytes in 10^9 units."""
     def __init__(self, rate): self.rate = rate
@@ -1637,7 +1689,7 @@ def help_names_every_option():
 FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_shown_without_a_budget,
          an_infeasible_budget_names_the_least_and_the_node, budgets_are_exact, one_work_limit_gives_one_plan, a_seed_gives_another_plan,
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
-         tables_compile, generated_code_compiles_and_links, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, steps_are_cut_into_blocks_of_rows, steps_in_blocks_of_rows_are_as_cheap_as_the_prototype, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
+         tables_compile, generated_code_compiles_and_links, operands_of_code_are_aligned, frozen_weights_take_no_ram, inputs_have_the_format_that_saves_most, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, steps_are_cut_into_blocks_of_rows, steps_in_blocks_of_rows_are_as_cheap_as_the_prototype, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
          limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,

@@ -202,5 +202,6 @@
     X(PLAN_ROWS, "tl_plan_rows") \
     X(CUT_ROWS, "tl_cut_rows") \
     X(CHOOSE_ROWS, "tl_choose_rows") \
-    X(SPLIT_GRAPH, "tl_split_graph")
+    X(SPLIT_GRAPH, "tl_split_graph") \
+    X(STORE_FROZEN, "tl_store_frozen")
 #endif  // TL_STRATEGY_IMPLEMENTATION

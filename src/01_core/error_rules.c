@@ -333,7 +333,8 @@
     X(FORMAT_THERE_IS_NO_SUCH, "format: there is no such one", "node, line") \
     X(FORMAT_HELD_GRADIENT_HAS_NONE, "format: the gradient that a state holds has none", "node, line") \
     X(STORED_MISSING_OR_NEGATIVE_COUNT, "stored: missing, or a negative count", "node, line") \
-    X(STORED_INPUT_HAS_NONE, "stored: an input or a state reads no constants", "node, line") \
+    X(STORED_INPUT_HAS_NONE, \
+      "stored: an input has no constants; a frozen state of 0 bytes may be one", "node, line") \
     X(STORED_MUST_HAVE_BYTES, "stored: a constant must have bytes", "node, line") \
     X(STORED_MUST_HAVE_A_FORMAT, "stored: a constant must have a format", "node, line") \
     X(STORED_SUM_OF_ALL_CONSTANTS_MUST_FIT_64, \
@@ -611,7 +612,10 @@
     X(CODE_ROWS_FIT_28_BITS, "rows: a number of a region does not fit 28 bits", "node, line") \
     X(CODE_ROWS_NOT_OF_THE_GRAPH, \
       "rows: not made of the graph, or for less than the alignment of the plan", "") \
-    X(CODE_ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left their code out", "")
+    X(CODE_ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left their code out", "") \
+    X(CODE_FORMAT_IS_NOT_ALIGNED, \
+      "plan: a tensor of node %s lies at %0, which is no multiple of the %1 bytes of its format", \
+      "offset, bytes")
 
 // -- errors: rules of [6] REMAT --
 
@@ -765,7 +769,7 @@
       "evaluate: node %0 (%s) in %s: the loss is not finite", "node, scheme") \
     X(SCHEME_THERE_IS_NO_SUCH, "scheme: there is no such", "node, line") \
     X(SCHEME_GRAPH_INPUT_MUST_BE_F32, "scheme: a graph input must be f32", "node, line") \
-    X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result: must be 0 or 1", "") \
+    X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result, any_input: must be 0 or 1", "") \
     X(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH, "plan: nodes: there must be one for each node of the graph", "") \
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
       "device: the time of a conversion must fit 64 bits", "node, line") \
@@ -786,7 +790,9 @@
     X(FIND_TENSOR_FAILED, "find_tensor: failed: %s", "result") \
     X(FIND_WEIGHTS_FAILED, "find_weights: failed: %s", "result") \
     X(RUN_FAILED, "run: failed: %s", "result") \
-    X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "")
+    X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "") \
+    X(INPUT_SCHEMES_ARE_FORMATS_OF_INPUTS, \
+      "input_schemes: of graph inputs alone, f32, f16, bf16, i16 and i8", "node, line")
 
 // -- errors: rules of [8] PARALLEL --
 
@@ -1369,7 +1375,9 @@
     X(ROWS_NOT_OF_THE_GRAPH, "rows: not made of the graph, or for less than the alignment of the backend", "") \
     X(ROWS_TL_NO_PLANNERS_LEFT_THEM_OUT, "rows: TL_NO_PLANNERS left them out", "") \
     X(MAY_CUT_ROWS_BUT_PLAN_IS_GIVEN, \
-      "may_cut_rows: a plan, checkpoints or rows that are given say what is cut already", "")
+      "may_cut_rows: a plan, checkpoints or rows that are given say what is cut already", "") \
+    X(RUN_STATES_ARE_NO_CONSTANTS, \
+      "graph: %s is a constant of generated code (tl_store_frozen), of which a run has no bytes", "node")
 
 // -- errors: rules of [13] TRACE --
 

@@ -156,10 +156,19 @@ static tli_rule tli_check_formats_of(const tl_graph *graph, const tl_node *node)
     return TLI_NO_RULE;
 }
 
+// Whether a node is a frozen state whose weight is a constant: the tensor that others read has no bytes.
+static int tli_is_constant_state(const tl_graph *graph, int32_t id) {
+    const tl_node *node = &graph->nodes[id];
+    const tl_stored *stored;
+    return node->state == TL_STATE_FROZEN && !graph->outputs[node->first_output].bytes &&
+           tli_find_stored(graph, id, &stored) == 1;
+}
+
 static tli_rule tli_check_stored(const tl_graph *graph, int32_t id) {
     const tl_stored *stored;
     int32_t count = tli_find_stored(graph, id, &stored), k;
-    if (count && graph->nodes[id].is_input) return TLI_RULE(STORED_INPUT_HAS_NONE);
+    if (count && graph->nodes[id].is_input && !tli_is_constant_state(graph, id))
+        return TLI_RULE(STORED_INPUT_HAS_NONE);
     for (k = 0; k < count; k++) {
         if (!stored[k].bytes) return TLI_RULE(STORED_MUST_HAVE_BYTES);
         if (!stored[k].format || !tli_is_below(stored[k].format, TL_TENSOR_FORMAT_COUNT))
@@ -491,11 +500,20 @@ static void tli_put_formats(tli_writer *w, const char *key, const tl_node_output
     }
 }
 
+static void tli_put_stored(tli_writer *w, const tl_graph *graph, int32_t id) {
+    const tl_stored *stored;
+    int32_t count = tli_find_stored(graph, id, &stored), k;
+    for (k = 0; k < count; k++) {
+        tli_put(w, k ? "," : " stored=");
+        tli_put_u64(w, stored[k].bytes);
+        tli_put(w, ":"); tli_put(w, tli_name_tensor_format(stored[k].format));
+    }
+}
+
 static void tli_put_attributes(tli_writer *w, const tl_graph *graph, int32_t id) {
     const tl_node *node = &graph->nodes[id];
     const tl_node_rows *r = tli_find_rows(graph, id);
-    const tl_stored *stored;
-    int32_t count = tli_find_stored(graph, id, &stored), k;
+    int32_t k;
     if (r) {
         tli_put(w, " rows="); tli_put_u64(w, r->rows);
         tli_put(w, "@"); tli_put_i64(w, r->axis);
@@ -509,11 +527,7 @@ static void tli_put_attributes(tli_writer *w, const tl_graph *graph, int32_t id)
         if (r->stream) tli_put(w, " stream");
     }
     tli_put_formats(w, " format=", &graph->outputs[node->first_output], node->output_count);
-    for (k = 0; k < count; k++) {
-        tli_put(w, k ? "," : " stored=");
-        tli_put_u64(w, stored[k].bytes);
-        tli_put(w, ":"); tli_put(w, tli_name_tensor_format(stored[k].format));
-    }
+    tli_put_stored(w, graph, id);
 }
 
 // Cut what stands in front of the first `at` off a word; all of it where there is none. *found: whether there

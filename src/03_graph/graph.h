@@ -112,10 +112,10 @@ typedef struct tl_relation {
     int32_t dilation;  // of a window: 0 = 1; else 0
 } tl_relation;
 
-// A constant of an inference: weights, a bias, scales. It takes flash, not RAM.
+// A constant: weights of an inference, a bias, scales, a weight that is never trained. It takes flash, not RAM.
 typedef struct tl_stored {
     uint64_t bytes;    // > 0
-    int32_t  node;     // of the graph: who reads it; of a desc: not read
+    int32_t  node;     // of the graph: who reads it, or the frozen state that it is; of a desc: not read
     int32_t  format;   // tl_tensor_format, not TL_TENSOR_FORMAT_NONE
 } tl_stored;
 
@@ -324,6 +324,14 @@ TLDEF void tl_let_inputs_die(tl_graph *graph);
 //          TL_ERROR_OVERFLOW. On error the graph is as it was.
 TLDEF tl_result tl_hold_gradients(tl_env *env, tl_graph *graph);
 
+// Make every frozen state a constant: its weight takes flash and not RAM, as stored constants of nodes do
+// (tl_node_desc.stored), for plans that become C code (tl_write_plan_code), where const data is read where it
+// is. Its tensor has 0 bytes then, so a run of such a graph is refused. Nodes, names and tensors stay as they
+// are; where no format is declared it is f32.
+//
+// Errors:  those of tl_check_graph; TL_ERROR_NO_MEMORY, TL_ERROR_OVERFLOW. On error the graph is as it was.
+TLDEF tl_result tl_store_frozen(tl_env *env, tl_graph *graph);
+
 // Make the graph of one of several equal parts of a batch, which run one after the other. Bytes and costs of
 // nodes that are not fixed are divided, costs and scratch rounded up; rows along axis 0, too, and left out
 // where they do not divide by units. What a node with reduces makes keeps its bytes. Nodes, names and indices
@@ -529,6 +537,7 @@ TLDEF size_t tl_print_graph(const tl_graph *graph, char *buf, size_t size);
 //          [format=<format,..>] [stored=<bytes>:<format>,..]
 //     state <id> <name> <op> w=<bytes> [m=<bytes,..>] [upd=] [uwork=] [layer=<n>] [unit=<name>]
 //          [wrows=<n> [piece=<n>]] [hold] [frozen] [stat] [wfmt=<format>] [mfmt=<format,..>]
+//          [stored=<bytes>:<format>]
 //     end <nodes>
 //
 // Relations are 1:1, whole, part, up<stride> and <kernel>/<stride>/<padding>[/<dilation>], one for each input;

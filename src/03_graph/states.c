@@ -293,6 +293,58 @@ TLI_IMPL void tl_let_inputs_die(tl_graph *graph) {
         if (nodes[id].is_input && !nodes[id].state && !nodes[id].keep) nodes[id].is_input = TLI_INPUT_DIES;
 }
 
+// -- states: frozen ones as constants --
+
+static int tli_takes_flash(const tl_graph *graph, const tl_node *node) {
+    return node->state == TL_STATE_FROZEN && graph->outputs[node->first_output].bytes > 0;
+}
+
+// Move the bytes of frozen states of a graph, which owns its arrays, to its constants. 0 = no memory.
+static int tli_move_frozen(tl_env *env, tl_graph *graph, tl_attributes *a, int32_t count) {
+    tl_stored *stored = (tl_stored *)tli_alloc_array(env, (uint64_t)count, sizeof *stored);
+    int32_t id, from = 0, to = 0;
+    if (!stored) return 0;
+    for (id = 0; id < graph->node_count; id++) {
+        tl_node *node = (tl_node *)&graph->nodes[id];
+        tl_node_output *output = (tl_node_output *)&graph->outputs[node->first_output];
+        while (from < a->stored_count && a->stored[from].node == id) stored[to++] = a->stored[from++];
+        if (!tli_takes_flash(graph, node)) continue;
+        stored[to].bytes = output->bytes;
+        stored[to].node = id;
+        stored[to++].format = output->format ? (int32_t)output->format : (int32_t)TL_TENSOR_FORMAT_F32;
+        output->bytes = 0;
+        node->weight_rows = 0;
+    }
+    if (a->stored_capacity) tli_release(env, (tl_stored *)a->stored);
+    a->stored = stored;
+    a->stored_count = a->stored_capacity = count;
+    return 1;
+}
+
+TLI_IMPL tl_result tl_store_frozen(tl_env *env, tl_graph *graph) {
+    int64_t count = graph->attributes ? graph->attributes->stored_count : 0;
+    int32_t id, more = 0;
+    tl_graph made;
+    tl_result result = tl_check_graph(env, graph);
+    if (result) return result;
+    for (id = 0; id < graph->node_count; id++) more += tli_takes_flash(graph, &graph->nodes[id]);
+    if (!more) return TL_OK;
+    if (count + more > INT32_MAX)
+        return tli_fail(env, TL_ERROR_OVERFLOW, TLI_IN(STORE_FROZEN),
+                        TLI_RULE(GRAPH_COUNTS_MUST_STAY_BELOW_2_31));
+    if (!tli_copy_graph(env, graph, &made))
+        return tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(STORE_FROZEN), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    if (!made.attributes)
+        made.attributes = (tl_attributes *)tli_alloc_array(env, 1, sizeof *made.attributes);
+    if (made.attributes && tli_move_frozen(env, &made, (tl_attributes *)made.attributes, (int32_t)count + more))
+        result = tl_check_graph(env, &made);
+    else
+        result = tli_fail(env, TL_ERROR_NO_MEMORY, TLI_IN(STORE_FROZEN), TLI_RULE(NO_MEMORY_FOR_LARGER_GRAPH));
+    tl_free_graph(env, result ? &made : graph);
+    if (!result) *graph = made;
+    return result;
+}
+
 // -- states: an optimizer for a graph --
 
 #define TLI_MOST_MOMENTS 16

@@ -81,6 +81,7 @@ static void tli_put_state(tli_writer *w, const tl_graph *graph, int32_t id) {
     tli_put_formats(w, " wfmt=", &graph->outputs[node->first_output], 1);
     tli_put_formats(w, " mfmt=", &graph->outputs[node->first_output + 1],
                     node->output_count - tli_is_held(node) - 1);
+    tli_put_stored(w, graph, id);
     tli_put(w, "\n");
 }
 
@@ -156,7 +157,7 @@ static const tli_tlg_key tli_tlg_keys[TLI_TLG_COUNT] = {
     { "wrows", TLI_OF_NODE | TLI_OF_STATE | TLI_OF_TLG_2 }, { "piece", TLI_OF_STATE | TLI_OF_TLG_2 },
     { "rows", TLI_OF_NODE | TLI_OF_TLG_2 }, { "rin", TLI_OF_NODE | TLI_OF_TLG_2 },
     { "row_unit", TLI_OF_NODE | TLI_OF_TLG_2 }, { "format", TLI_OF_NODE | TLI_OF_TLG_2 },
-    { "stored", TLI_OF_NODE | TLI_OF_TLG_2 }, { "wfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
+    { "stored", TLI_OF_NODE | TLI_OF_STATE | TLI_OF_TLG_2 }, { "wfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
     { "mfmt", TLI_OF_STATE | TLI_OF_TLG_2 },
     { "keep", TLI_OF_NODE }, { "once", TLI_OF_NODE }, { "late", TLI_OF_NODE | TLI_OF_TLG_2 },
     { "dynamic", TLI_OF_NODE },

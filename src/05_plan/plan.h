@@ -713,11 +713,23 @@ TLDEF tl_result tl_write_table(tl_env *env, const tl_graph *graph, const tl_plan
 
 typedef enum tl_code_form { TL_CODE_FORMS(TLI_ENUM) TL_CODE_FORM_COUNT } tl_code_form;
 
+// What the arrays of a C program take.
+typedef struct tl_code_figures {
+    uint64_t bank_bytes;      // of all banks of the device: the arena of the plan
+    uint64_t host_bytes;      // of all banks of the host
+    uint64_t weight_bytes;    // of weights that are trained, in RAM
+    uint64_t gradient_bytes;  // of their gradients
+    uint64_t state_bytes;     // of the numbers of the optimizer
+    uint64_t constant_bytes;  // of the const array of the user: weights that nobody trains, and constants
+    uint64_t ram_bytes;       // the sum of all but host and constants
+} tl_code_figures;
+
 typedef struct tl_code_desc {
     const char  *name;         // of the files, and in front of every name in them; as for tl_write_plan_table
     tl_code_form form;         // 0 = whichever is smaller
     int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
     const struct tl_rows_plan *rows;    // of tl_plan_rows, of `graph`: the plan is one of rows->graph; 0 = none
+    tl_code_figures *figures;  // receives what the arrays take; zero on errors; 0 = not wanted
 } tl_code_desc;
 
 // Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
@@ -737,7 +749,8 @@ typedef struct tl_code_desc {
 //     dout0, ..            backward: the gradients of the outputs, complete
 //     din0, ..             backward: gradients of the inputs, add (+=) in this order; NULL = not wanted
 //     in0, .. out0, ..     read; in place out0 is in0. Backward: those that some node of the op needs
-//     weight, dweight      the weights of the node; backward of a trained node: their gradient, add (+=)
+//     weight, stored0, ..  the weights of the node, and its constants (tl_node_desc.stored)
+//     dweight              backward of a trained node: the gradient of its weights, add (+=)
 //     saved                written by a forward, or NULL; read by the backward
 //     scratch              fwork, swork (with saved) or bwork bytes, content undefined
 //
@@ -747,9 +760,11 @@ typedef struct tl_code_desc {
 //
 // Gradients that begin are filled before the call: with zeroes; where no node reads the tensor with f32 of
 // NET_LOSS_GRADIENT, 1 unless it is defined. The user clears net_gradients before a training step, and applies
-// the optimizer behind it; trained weights and their gradients lie at the same offsets of net_weights and
-// net_gradients, the rest of the weights behind them. Forward only, net_weights is a const array of the user.
-// Host copies and compressed copies call net_copy, net_wait, net_compress and net_expand, also of the user.
+// the optimizer behind it; weights and their gradients lie at the same offsets of net_weights and
+// net_gradients. Weights that nobody trains, and constants, lie in net_frozen: a const array of the user, which
+// takes no RAM where const data stays in flash; NET_FROZEN_CONV1_OFFSET, NET_STORED_CONV1_0_OFFSET. Forward
+// only, net_weights is such an array, and holds everything. Host copies and compressed copies call net_copy,
+// net_wait, net_compress and net_expand, also of the user.
 //
 // Calls do not say whether a forward runs again (call->recompute of a run), nor which training step it is. A
 // forward that changes something beside its operands, such as a running mean, must do so once a pass: mark its
@@ -771,15 +786,18 @@ typedef struct tl_code_desc {
 // of a node that has neither rows nor elements. net_load_rows, of the user, loads rows of a stream, in order.
 // On the stack net_run has two numbers for each member of the largest region.
 //
-// The arrays are aligned to 8 bytes at least, where the compiler can; NET_BANK_1_PLACE, if it is defined,
+// Operands lie where the plan has them: at multiples of its alignment, which is to be that of the widest type
+// of the kernels, 8 for any of C99. Weights lie at multiples of 4 at least. The arrays are aligned to 8 bytes
+// at least, where the compiler can, and so must those of the user be; NET_BANK_1_PLACE, if it is defined,
 // stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
 // tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
 // library function but memset.
 //
 //   header, source   get net.h and net.c
 //
-// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets; rows that are not of the
-//          graph, or for a lower alignment than the plan's, or whose plan has slots or backwards;
+// Errors:  TL_ERROR_INVALID_ARG: name, form, state_count, a plan without offsets, or one in which a tensor of
+//          a declared format lies at no multiple of the bytes of its elements; rows that are not of the graph,
+//          or for a lower alignment than the plan's, or whose plan has slots or backwards;
 //          TL_ERROR_UNSUPPORTED: form is table and its words do not fit 32 bits; nodes of one op that are
 //          called for rows and for elements, numbers of a region that do not fit 28 bits; those of
 //          tl_simulate_plan, TL_ERROR_NO_MEMORY; what a sink returned.

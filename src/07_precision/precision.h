@@ -499,6 +499,9 @@ typedef struct tl_precision_desc {
                                        // and gradients; 0 = only where f16_nodes says so, else bf16
     const uint8_t   *f16_nodes;        // [node_count] training: 1 = observed: tl_is_f16_safe of what the node
                                        // hands on and of its gradients; 0 = of none
+    const uint32_t  *input_schemes;    // [node_count] of graph inputs: bits of f32, f16, bf16, i16 and i8 that
+                                       // the caller may be asked to write it in, at no loss; NULL, or 0 for an
+                                       // input = f32 alone
 } tl_precision_desc;
 
 typedef struct tl_precision_node {
@@ -554,7 +557,8 @@ TLDEF tl_precision_desc tl_default_precision(const tl_precision_desc *desc);  //
 // 4 E / codec_bytes_per_second, if that is known); without a device that has these rates it costs E, like
 // an elementwise call in FLOP. In training a conversion costs twice that if the tensor has a gradient,
 // which is converted back; this is an upper bound where only readers without a gradient want the format.
-// Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32.
+// Bytes: weights and tensors in their formats, and their converted copies; graph inputs count as f32, unless
+// input_schemes lets them have another format.
 //
 // Losses know noise and no range: gradients below 2^-24 vanish in f16, and tensors above 65504 overflow. So in
 // training f16 needs evidence (allow_f16, f16_nodes); bf16 has the range of f32.
@@ -781,6 +785,8 @@ typedef struct tl_apply_desc {
     const tl_quantization   *wide_quantizations;  // [tensor_count of graph] of each tensor in i16; 0 = as above
     int32_t                  training;    // 1 = conversions have a backward; 0 = they have none
     int32_t                  any_result;  // 1 = results stay in the format of their node; 0 = converted to f32
+    int32_t                  any_input;   // 1 = graph inputs may have other formats than f32, which the caller
+                                          // writes (tl_precision_desc.input_schemes); 0 = they may not
 } tl_apply_desc;
 
 // Make the graph of a plan.
@@ -806,10 +812,10 @@ typedef struct tl_apply_desc {
 // no node reads. It costs elements x (bytes from + bytes to) / bytes_per_second of the device, rounded up to
 // ns; between f32 and f16 or bf16 the f32 bytes / codec_bytes_per_second, if known; backward the same.
 //
-// Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32,
-//          a speed-up that is not > 0, an invalid quantisation; TL_ERROR_OVERFLOW: a cost, or more bytes
-//          than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device. *applied is
-//          all zero then.
+// Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32
+//          where any_input is 0, a speed-up that is not > 0, an invalid quantisation; TL_ERROR_OVERFLOW: a
+//          cost, or more bytes than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and
+//          tl_check_device. *applied is all zero then.
 // Cost:    O(nodes + inputs), and O(n log n) for n names.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);

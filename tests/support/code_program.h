@@ -31,6 +31,7 @@ typedef struct code_net {
     int32_t            micro_batch;          // of slot 0
     uint64_t           sums[CODE_SLOTS][CODE_NODES];
     uint32_t           added;                // what kernels added to parameter gradients
+    const unsigned char *frozen;             // NULL = none is
 } code_net;
 
 typedef struct code_call {
@@ -72,10 +73,12 @@ static void code_require(int holds, const code_net *net, const char *what) {
 // Weights hold their distance from the start of their array; nobody else writes there.
 static void code_use_weights(code_net *net, const code_node *node, const code_call *c) {
     const unsigned char *weight = (const unsigned char *)c->weight;
+    const unsigned char *array = net->frozen && !(net->weight_bytes && weight >= net->weights && weight < net->weights + net->weight_bytes)
+                                     ? net->frozen : net->weights;
     uint32_t i;
     code_require(!weight == !node->param, net, "weights are missing");
     for (i = 0; i < node->param; i++)
-        code_require(weight[i] == (unsigned char)((uint32_t)(weight - net->weights) + i), net, "weights have changed");
+        code_require(weight[i] == (unsigned char)((uint32_t)(weight - array) + i), net, "weights have changed");
     for (i = 0; i < node->param && c->dweight; i++) ((unsigned char *)c->dweight)[i]++;
     if (c->dweight) {
         net->added += node->param;

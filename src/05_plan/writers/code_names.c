@@ -7,8 +7,8 @@
 //
 //     net_conv_forward    net_bank_0 + 64    NET_BANK_0_BYTES    // c1: step 3
 
-static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "dweight", "saved",
-                                              "scratch" };
+static const char *const tli_role_names[] = { "dout", "din", "out", "in", "out", "weight", "stored", "dweight",
+                                              "saved", "scratch" };
 
 static int tli_is_written(tli_role part) {
     return part == TLI_ROLE_OUT || part == TLI_ROLE_IN_GRAD || part == TLI_ROLE_WEIGHT_GRAD ||
@@ -36,6 +36,7 @@ static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, i
 static void tli_send_space_name(tli_stream *s, const tli_code *c, int32_t space) {
     if (space == TLI_SPACE_WEIGHTS) tli_send_own(s, c, "_weights");
     else if (space == TLI_SPACE_GRADIENTS) tli_send_own(s, c, "_gradients");
+    else if (space == TLI_SPACE_FROZEN) tli_send_own(s, c, "_frozen");
     else {
         tli_send_own(s, c, space >= TLI_SPACE_HOST ? "_host_" : "_bank_");
         tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));
@@ -47,6 +48,7 @@ static void tli_send_space_macro(tli_stream *s, const tli_code *c, int32_t space
     tli_send(s, tli_macro_of(c->table.name).text);
     if (space == TLI_SPACE_WEIGHTS) tli_send(s, "_WEIGHTS");
     else if (space == TLI_SPACE_GRADIENTS) tli_send(s, "_GRADIENTS");
+    else if (space == TLI_SPACE_FROZEN) tli_send(s, "_FROZEN");
     else {
         tli_send(s, space >= TLI_SPACE_HOST ? "_HOST_" : "_BANK_");
         tli_send_i32(s, space - (space >= TLI_SPACE_HOST ? TLI_SPACE_HOST : TLI_SPACE_BANK));

@@ -167,8 +167,13 @@ static tli_code_spot tli_code_spot_in(const tli_code *c, const tli_code_region *
         int32_t tensor = graph->inputs[node->first_input + param.number].tensor;
         int cut = node->takes_blocks && link && link->relation.kind == TL_RELATION_SAME;
         tli_find_operand_spot(c, region, link ? link->member : -1, tensor, m, cut, 1, &spot);
+    } else if (param.part == TLI_ROLE_STORED) {
+        int32_t first;
+        (void)tli_code_constants(c, m->node, &first);
+        spot.at.space = tli_constant_space(c);
+        spot.at.value = c->stored[first + param.number];
     } else if (param.part == TLI_ROLE_WEIGHT) {
-        spot.at.space = TLI_SPACE_WEIGHTS;
+        spot.at.space = tli_weight_space(c, node);
         spot.at.value = c->weights[m->node];
     } else if (param.part == TLI_ROLE_SCRATCH) {
         spot.at = tli_find_code_scratch(c, region);
@@ -414,7 +419,7 @@ static void tli_send_spot(tli_stream *s, const tli_code *c, const tli_code_spot 
     numbers[3] = spot->stride;
     numbers[4] = spot->add;
     tli_send(s, "    { ");
-    if (spot->at.space == TLI_SPACE_WEIGHTS) tli_send(s, "(unsigned char *)");
+    if (tli_is_constant_space(c, spot->at.space)) tli_send(s, "(unsigned char *)");
     tli_send_word(s, c, &spot->at, 0);
     tli_send(s, ", ");
     tli_send_code_numbers_of(s, numbers, takes_slots ? 5 : 2);

@@ -40,6 +40,7 @@ enum {
     TLI_SPACE_HOST = TLI_SPACE_BANK + TL_MOST_BANKS,    // the same of the host
     TLI_SPACE_WEIGHTS = TLI_SPACE_HOST + TL_MOST_BANKS,
     TLI_SPACE_GRADIENTS,
+    TLI_SPACE_FROZEN,    // in training: what it reads alone
     TLI_SPACE_COUNT
 };
 
@@ -71,7 +72,7 @@ typedef enum tli_code_range { TLI_RANGE_WHOLE, TLI_RANGE_ROWS, TLI_RANGE_ELEMENT
 // The parts that the operands of a kernel fall into, in the order of its parameters.
 typedef enum tli_role {
     TLI_ROLE_OUT_GRAD, TLI_ROLE_IN_GRAD, TLI_ROLE_OUT, TLI_ROLE_IN, TLI_ROLE_NEEDED_OUT, TLI_ROLE_WEIGHT,
-    TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
+    TLI_ROLE_STORED, TLI_ROLE_WEIGHT_GRAD, TLI_ROLE_SAVED, TLI_ROLE_SCRATCH, TLI_ROLE_COUNT
 } tli_role;
 
 // A parameter of a kernel: operand `number` of a part, as in1 is number 1 of TLI_ROLE_IN.
@@ -111,7 +112,8 @@ typedef struct tli_code {
     tli_code_param     *params;    // [param_count]
     int32_t             param_count, param_capacity;
     uint8_t            *is_op_shared;  // [nodes] at the first node of an op: 1 = another has its name in C
-    uint64_t           *weights;   // [nodes] offset of a node's weights in the array of weights
+    uint64_t           *weights;   // [nodes] offset of a node's weights in their array
+    uint64_t           *stored;    // [constants of the graph] where each begins in the array of constants
     uint64_t           *bases;     // [blocks of the plan] where each begins in the array of its bank
     uint64_t            space_bytes[TLI_SPACE_COUNT];
     uint64_t            alignment;
@@ -132,6 +134,28 @@ static int tli_is_trained(const tli_code *c, const tl_node *node) {
     return (node->has_grad || tli_is_in_pieces(node)) && !c->table.plan->inference;
 }
 
+// The array of what no kernel writes, const and of the user.
+static int32_t tli_constant_space(const tli_code *c) {
+    return c->table.plan->inference ? TLI_SPACE_WEIGHTS : TLI_SPACE_FROZEN;
+}
+
+static int tli_is_constant_space(const tli_code *c, int32_t space) {
+    return space == TLI_SPACE_FROZEN || space == tli_constant_space(c);
+}
+
+// The array of a node's weights.
+static int32_t tli_weight_space(const tli_code *c, const tl_node *node) {
+    return tli_is_trained(c, node) ? TLI_SPACE_WEIGHTS : tli_constant_space(c);
+}
+
+// The constants of a node of the graph, and the place of the first among all.
+static int32_t tli_code_constants(const tli_code *c, int32_t node, int32_t *first) {
+    const tl_stored *stored;
+    int32_t count = tli_find_stored(c->table.graph, node, &stored);
+    *first = count ? (int32_t)(stored - c->table.graph->attributes->stored) : 0;
+    return count;
+}
+
 static int tli_in_has_grad(const tl_graph *graph, const tl_node *node, int32_t i) {
     int32_t tensor = graph->inputs[node->first_input + i].tensor;
     return tli_gets_gradient(graph, tensor) || tli_held_gradient(graph, tensor) >= 0 ||
@@ -149,6 +173,7 @@ static int tli_has_update_scratch(const tl_graph *graph, const tl_node *state) {
 static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role part, int backward, int32_t i) {
     const tl_graph *graph = c->table.graph;
     int in = i < node->input_count, out = i < node->output_count, trains = !c->table.plan->inference;
+    int32_t first;
     switch (part) {
     case TLI_ROLE_OUT_GRAD: return backward && (node->state ? !i : out);
     case TLI_ROLE_IN_GRAD: return backward && in && tli_in_has_grad(graph, node, i);
@@ -158,6 +183,7 @@ static int tli_node_has_part(const tli_code *c, const tl_node *node, tli_role pa
         out = out && !(tli_is_held(node) && i == node->output_count - 1);   // the gradient is dout0
         return backward && out && (graph->outputs[node->first_output + i].needed || tli_is_in_pieces(node));
     case TLI_ROLE_WEIGHT: return !i && node->param_bytes > 0;
+    case TLI_ROLE_STORED: return i < tli_code_constants(c, (int32_t)(node - graph->nodes), &first);
     case TLI_ROLE_WEIGHT_GRAD: return !i && backward && node->param_bytes > 0;
     case TLI_ROLE_SAVED: return !i && node->saved_bytes > 0 && trains;
     case TLI_ROLE_SCRATCH:
@@ -190,12 +216,13 @@ static int tli_op_takes_rows(const tli_code *c, int32_t op, int backward) {
     return 0;
 }
 
-// The most inputs or outputs of a node of the op, but at least 1.
+// The most inputs, outputs or constants of a node of the op, but at least 1.
 static int32_t tli_most_operands(const tli_code *c, int32_t op) {
     const tl_graph *graph = c->table.graph;
-    int32_t id, most = 1;
+    int32_t id, most = 1, first;
     for (id = op; id < graph->node_count; id++) {
         if (c->ops[id] != op) continue;
+        if (tli_code_constants(c, id, &first) > most) most = tli_code_constants(c, id, &first);
         if (graph->nodes[id].input_count > most) most = graph->nodes[id].input_count;
         if (graph->nodes[id].output_count > most) most = graph->nodes[id].output_count;
     }
@@ -285,6 +312,19 @@ static void tli_code_add_operand(tli_code *c, const tl_replay_call *call, const 
     else tli_code_add_life(c, &call->lifetimes[operand->lifetime], operand->offset);
 }
 
+// Add what a call reads as input i: a tensor, or the constant that a frozen state is.
+static void tli_code_add_input(tli_code *c, const tl_replay_call *call, int32_t i) {
+    const tl_graph *graph = call->graph;
+    const tl_node_input *input = &graph->inputs[graph->nodes[call->step.node].first_input + i];
+    int32_t maker = graph->outputs[input->tensor].node, first;
+    if (tli_is_constant_state(graph, maker)) {
+        (void)tli_code_constants(c, tli_code_origin(c, maker), &first);
+        tli_code_add_word(c, tli_constant_space(c), c->stored[first]);
+    } else {
+        tli_code_add_operand(c, call, &call->inputs[i]);
+    }
+}
+
 static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl_replay_operand *gradient) {
     if (gradient->lifetime < 0 || gradient->start == TL_START_FILLED) return;
     tli_code_add_row(c, gradient->start == TL_START_LOSS ? TLI_ROW_LOSS : TLI_ROW_ZERO, &call->step,
@@ -297,15 +337,18 @@ static void tli_code_add_start(tli_code *c, const tl_replay_call *call, const tl
 static void tli_code_add_part(tli_code *c, const tl_replay_call *call, tli_role part, int32_t i) {
     const tl_node *node = &call->graph->nodes[call->step.node];
     tl_replay_operand none;
+    int32_t id = tli_code_origin(c, call->step.node), first;
     none.lifetime = -1;
     switch (part) {
     case TLI_ROLE_OUT_GRAD: tli_code_add_operand(c, call, &call->output_grads[i]); break;
     case TLI_ROLE_IN_GRAD: tli_code_add_operand(c, call, &call->input_grads[i]); break;
     case TLI_ROLE_OUT: tli_code_add_operand(c, call, call->outputs_ready ? &none : &call->outputs[i]); break;
     case TLI_ROLE_NEEDED_OUT: tli_code_add_operand(c, call, &call->outputs[i]); break;
-    case TLI_ROLE_IN: tli_code_add_operand(c, call, &call->inputs[i]); break;
-    case TLI_ROLE_WEIGHT:
-        tli_code_add_word(c, TLI_SPACE_WEIGHTS, c->weights[tli_code_origin(c, call->step.node)]);
+    case TLI_ROLE_IN: tli_code_add_input(c, call, i); break;
+    case TLI_ROLE_WEIGHT: tli_code_add_word(c, tli_weight_space(c, node), c->weights[id]); break;
+    case TLI_ROLE_STORED:
+        (void)tli_code_constants(c, id, &first);
+        tli_code_add_word(c, tli_constant_space(c), c->stored[first + i]);
         break;
     case TLI_ROLE_WEIGHT_GRAD:
         if (tli_is_trained(c, node)) tli_code_add_word(c, TLI_SPACE_GRADIENTS, c->weights[call->step.node]);
@@ -363,7 +406,7 @@ static void tli_code_add_region(tli_code *c, const tl_replay_call *call) {
     region->operands = tli_code_row_of(c, TLI_ROW_FORWARD, &call->step, call->index);
     c->into = &region->operands;
     for (i = 0; i < node->output_count; i++) tli_code_add_operand(c, call, &call->outputs[i]);
-    for (i = 0; i < node->input_count; i++) tli_code_add_operand(c, call, &call->inputs[i]);
+    for (i = 0; i < node->input_count; i++) tli_code_add_input(c, call, i);
     tli_code_add_operand(c, call, &call->scratch);
 }
 
@@ -430,20 +473,38 @@ static tl_result tli_code_replay(tli_code *c) {
 
 // -- layout --
 
-// Lay out the weights of the nodes that are trained, or of the others, one behind the other from *end on.
+// Put so many bytes at the end of an array of weights.
+static tl_result tli_code_place_at_end(const tli_code *c, uint64_t bytes, uint64_t *offset, uint64_t *end) {
+    *offset = *end;
+    if (!tli_add_u64(*end, bytes, end) || *end > UINT64_MAX / 32)
+        return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
+                        TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
+    *end = tli_align_up(*end, c->alignment > 4 ? c->alignment : 4);
+    return TL_OK;
+}
+
+// Lay out the weights of the nodes that are trained, or of the others, one behind the other.
 static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
     const tl_graph *graph = c->table.graph;
+    tl_result result = TL_OK;
     int32_t id;
-    for (id = 0; id < graph->node_count; id++) {
+    for (id = 0; id < graph->node_count && !result; id++) {
         const tl_node *node = &graph->nodes[id];
         if (!node->param_bytes || tli_is_trained(c, node) != trained) continue;
-        c->weights[id] = *end;
-        if (!tli_add_u64(*end, node->param_bytes, end) || *end > UINT64_MAX / 32)
-            return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
-                            TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
-        *end = tli_align_up(*end, c->alignment > 4 ? c->alignment : 4);
+        result = tli_code_place_at_end(c, node->param_bytes, &c->weights[id], end);
     }
-    return TL_OK;
+    return result;
+}
+
+// Lay out what no kernel writes: frozen weights, then stored constants.
+static tl_result tli_code_place_constants(tli_code *c) {
+    const tl_attributes *a = c->table.graph->attributes;
+    uint64_t *end = &c->space_bytes[tli_constant_space(c)];
+    tl_result result = tli_code_place_weights(c, 0, end);
+    int32_t i;
+    for (i = 0; a && i < a->stored_count && !result; i++)
+        result = tli_code_place_at_end(c, a->stored[i].bytes, &c->stored[i], end);
+    return result;
 }
 
 // Find the bytes of every array, and where blocks begin in those of banks.
@@ -463,10 +524,8 @@ static tl_result tli_code_place(tli_code *c) {
     if (!has_blocks[0]) c->space_bytes[TLI_SPACE_BANK] = c->table.report.arena_bytes;
     if (!has_blocks[1]) c->space_bytes[TLI_SPACE_HOST] = c->table.report.host_arena_bytes;
     result = tli_code_place_weights(c, 1, &end);
-    c->space_bytes[TLI_SPACE_GRADIENTS] = end;
-    if (!result) result = tli_code_place_weights(c, 0, &end);
-    c->space_bytes[TLI_SPACE_WEIGHTS] = end;
-    return result;
+    c->space_bytes[TLI_SPACE_GRADIENTS] = c->space_bytes[TLI_SPACE_WEIGHTS] = end;
+    return result ? result : tli_code_place_constants(c);
 }
 
 // What stands in C for a character of an op's name.

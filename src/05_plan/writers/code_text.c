@@ -218,7 +218,7 @@ static void tli_send_spaces(tli_stream *s, const tli_code *c, const tli_code_tab
         for (space = 0; space < TLI_SPACE_COUNT; space++) {
             if (t->spaces[space] != number) continue;
             tli_send(s, ", ");
-            if (space == TLI_SPACE_WEIGHTS && c->table.plan->inference) tli_send(s, "(unsigned char *)");
+            if (tli_is_constant_space(c, space)) tli_send(s, "(unsigned char *)");
             tli_send_space_name(s, c, space);
         }
     tli_send(s, " };\n");
@@ -346,7 +346,7 @@ static void tli_send_prototype(tli_stream *s, const tli_code *c, int32_t op, int
             tli_send(s, written ? ", void *" : ", const void *");
         }
         tli_send(s, tli_role_names[part]);
-        if (part <= TLI_ROLE_NEEDED_OUT) tli_send_i32(s, c->params[i].number);
+        if (part <= TLI_ROLE_NEEDED_OUT || part == TLI_ROLE_STORED) tli_send_i32(s, c->params[i].number);
     }
     if (tli_op_takes_rows(c, op, backward) || tli_code_range_of(c, op))
         tli_send(s, ", int32_t first, int32_t count");
@@ -383,26 +383,34 @@ static void tli_send_code_tensors(tli_stream *s, tli_code *c) {
     }
 }
 
+// Send "#define NET_WEIGHT_C1_OFFSET 64": one number of weights, or of constant k, -1 = of none.
+static void tli_send_code_number(tli_stream *s, const tli_code *c, const char *what, int32_t id, int32_t k,
+                                 const char *unit, uint64_t number) {
+    tli_send_define(s, &c->table, what);
+    tli_send_macro_node(s, &c->table, id);
+    if (k >= 0) { tli_send(s, "_"); tli_send_i32(s, k); }
+    tli_send(s, unit);
+    tli_send_constant(s, number);
+    tli_send(s, "\n");
+}
+
 static void tli_send_code_nodes(tli_stream *s, const tli_code *c) {
-    const tli_table *t = &c->table;
-    int32_t id;
-    for (id = 0; id < t->graph->node_count; id++) {
-        tli_send_define(s, t, "_NODE_");
-        tli_send_macro_node(s, t, id);
-        tli_send(s, " ");
-        tli_send_i32(s, id);
-        tli_send(s, "\n");
-        if (!t->graph->nodes[id].param_bytes) continue;
-        tli_send_define(s, t, "_WEIGHT_");
-        tli_send_macro_node(s, t, id);
-        tli_send(s, "_OFFSET ");
-        tli_send_constant(s, c->weights[id]);
-        tli_send(s, "\n");
-        tli_send_define(s, t, "_WEIGHT_");
-        tli_send_macro_node(s, t, id);
-        tli_send(s, "_BYTES ");
-        tli_send_constant(s, t->graph->nodes[id].param_bytes);
-        tli_send(s, "\n");
+    const tl_graph *graph = c->table.graph;
+    int32_t id, k, first;
+    for (id = 0; id < graph->node_count; id++) {
+        const tl_node *node = &graph->nodes[id];
+        int is_frozen = tli_weight_space(c, node) == TLI_SPACE_FROZEN;
+        const char *what = is_frozen ? "_FROZEN_" : "_WEIGHT_";
+        tli_send_code_number(s, c, "_NODE_", id, -1, " ", (uint64_t)id);
+        if (node->param_bytes) {
+            tli_send_code_number(s, c, what, id, -1, "_OFFSET ", c->weights[id]);
+            tli_send_code_number(s, c, what, id, -1, "_BYTES ", node->param_bytes);
+        }
+        for (k = 0; k < tli_code_constants(c, id, &first); k++) {
+            tli_send_code_number(s, c, "_STORED_", id, k, "_OFFSET ", c->stored[first + k]);
+            tli_send_code_number(s, c, "_STORED_", id, k, "_BYTES ",
+                                 graph->attributes->stored[first + k].bytes);
+        }
     }
 }
 
@@ -441,11 +449,20 @@ static int tli_code_has(const tli_code *c, tli_row_kind kind) {
 }
 
 static void tli_send_array_type(tli_stream *s, const tli_code *c, int32_t space) {
-    int is_const = space == TLI_SPACE_WEIGHTS && c->table.plan->inference;
-    tli_send(s, is_const ? "const unsigned char " : "unsigned char ");
+    tli_send(s, tli_is_constant_space(c, space) ? "const unsigned char " : "unsigned char ");
     tli_send_space_name(s, c, space);
     tli_send(s, "[");
     tli_send_space_macro(s, c, space, "_BYTES]");
+}
+
+// What every array begins at a multiple of.
+static uint64_t tli_array_alignment(const tli_code *c) { return c->alignment > 8 ? c->alignment : 8; }
+
+// Send the end of the declaration of an array that the user defines.
+static void tli_send_users_array(tli_stream *s, const tli_code *c) {
+    tli_send(s, ";    // of the user, at a multiple of ");
+    tli_send_u64(s, tli_array_alignment(c));
+    tli_send(s, " bytes\n");
 }
 
 static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
@@ -455,7 +472,8 @@ static void tli_send_code_arrays(tli_stream *s, const tli_code *c) {
         if (!c->space_bytes[space]) continue;
         tli_send(s, "extern ");
         tli_send_array_type(s, c, space);
-        tli_send(s, space == TLI_SPACE_WEIGHTS && c->table.plan->inference ? ";    // of the user\n" : ";\n");
+        if (tli_is_constant_space(c, space)) tli_send_users_array(s, c);
+        else tli_send(s, ";\n");
     }
     if (!tli_code_state_bytes(c)) return;
     tli_send(s, "extern unsigned char ");
@@ -500,7 +518,7 @@ static void tli_send_code_header(tli_stream *s, tli_code *c) {
 // -- the source --
 
 static void tli_send_alignment(tli_stream *s, const tli_code *c) {
-    uint64_t alignment = c->alignment > 8 ? c->alignment : 8;
+    uint64_t alignment = tli_array_alignment(c);
     tli_send(s, "\n#ifndef ");
     tli_send_macro(s, c, "_ALIGN\n#if defined(__GNUC__)\n#define ");
     tli_send_macro(s, c, "_ALIGN __attribute__((aligned(");
@@ -529,7 +547,7 @@ static void tli_send_code_definitions(tli_stream *s, const tli_code *c) {
     int32_t space;
     tli_send_alignment(s, c);
     for (space = TLI_SPACE_BANK; space < TLI_SPACE_COUNT; space++)
-        if (c->space_bytes[space] && !(space == TLI_SPACE_WEIGHTS && c->table.plan->inference))
+        if (c->space_bytes[space] && !tli_is_constant_space(c, space))
             tli_send_definition(s, c, space);
     if (!tli_code_state_bytes(c)) return;
     tli_send_macro(s, c, "_ALIGN unsigned char ");
@@ -630,6 +648,7 @@ static void tli_free_code(tli_code *c) {
     tli_release(c->env, c->params);
     tli_release(c->env, c->is_op_shared);
     tli_release(c->env, c->weights);
+    tli_release(c->env, c->stored);
     tli_release(c->env, c->bases);
     tli_release(c->env, c->origins);
     tli_release(c->env, c->tensors);
@@ -639,6 +658,7 @@ static void tli_free_code(tli_code *c) {
 
 static tl_result tli_alloc_code(tli_code *c) {
     uint64_t nodes = (uint64_t)c->table.graph->node_count, blocks = (uint64_t)c->table.plan->block_count;
+    const tl_attributes *a = c->table.graph->attributes;
     c->table.block_bytes = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->table.block_bytes);
     c->table.is_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
     c->is_result = (uint8_t *)tli_alloc_array(c->env, (uint64_t)c->table.graph->tensor_count, 1);
@@ -646,10 +666,62 @@ static tl_result tli_alloc_code(tli_code *c) {
     c->kernels = (tli_code_kernel *)tli_alloc_array(c->env, 2 * nodes, sizeof *c->kernels);
     c->is_op_shared = (uint8_t *)tli_alloc_array(c->env, nodes, 1);
     c->weights = (uint64_t *)tli_alloc_array(c->env, nodes, sizeof *c->weights);
+    c->stored = (uint64_t *)tli_alloc_array(c->env, (uint64_t)(a ? a->stored_count : 0) + 1, sizeof *c->stored);
     c->bases = (uint64_t *)tli_alloc_array(c->env, blocks, sizeof *c->bases);
     if (c->table.block_bytes && c->table.is_shared && c->is_result && c->ops && c->kernels && c->is_op_shared &&
-        c->weights && c->bases) return TL_OK;
+        c->weights && c->stored && c->bases) return TL_OK;
     return TL_ERROR_NO_MEMORY;
+}
+
+// The bytes that an element of a declared format begins at a multiple of.
+static uint64_t tli_format_alignment(uint8_t format) {
+    switch ((tl_tensor_format)format) {
+    case TL_TENSOR_FORMAT_F32:
+    case TL_TENSOR_FORMAT_I32: return 4;
+    case TL_TENSOR_FORMAT_F16:
+    case TL_TENSOR_FORMAT_BF16:
+    case TL_TENSOR_FORMAT_I16: return 2;
+    case TL_TENSOR_FORMAT_NONE:
+    case TL_TENSOR_FORMAT_I8:
+    case TL_TENSOR_FORMAT_I4:
+    case TL_TENSOR_FORMAT_COUNT: break;
+    }
+    return 1;
+}
+
+// The format that the bytes of a lifetime are declared to have.
+static uint8_t tli_format_of_life(const tl_graph *graph, const tl_lifetime *life) {
+    switch (life->use) {
+    case TL_USE_SAVED:
+    case TL_USE_SCRATCH:
+    case TL_USE_COMPRESSED:
+    case TL_USE_COUNT: return TL_TENSOR_FORMAT_NONE;
+    case TL_USE_INPUT:
+    case TL_USE_OUTPUT:
+    case TL_USE_SECOND:
+    case TL_USE_GRADIENT:
+    case TL_USE_HOST:
+    case TL_USE_STATE: break;
+    }
+    return graph->outputs[graph->nodes[life->node].first_output + life->output].format;
+}
+
+// Refuse a plan in which a tensor of a declared format lies where a load of its elements may fault.
+static tl_result tli_check_code_alignment(const tli_code *c) {
+    const tl_graph *graph = c->planned;
+    int32_t i;
+    for (i = 0; i < c->table.lifetimes.count; i++) {
+        const tl_lifetime *life = &c->table.lifetimes.items[i];
+        uint64_t offset = tli_code_place_of(c, life).value;
+        uint64_t unit = tli_format_alignment(tli_format_of_life(graph, life));
+        tli_sentence s;
+        if (offset % unit == 0) continue;
+        s = tli_begin_error(c->env, TL_ERROR_INVALID_ARG, TLI_IN(WRITE_PLAN_CODE),
+                            TLI_RULE(CODE_FORMAT_IS_NOT_ALIGNED), offset, unit);
+        tli_put_text(&s, tl_name_node(graph, life->node));
+        return tli_end_error(c->env, &s, TL_ERROR_INVALID_ARG);
+    }
+    return TL_OK;
 }
 
 // Find everything that the texts say.
@@ -675,8 +747,9 @@ static tl_result tli_read_code(tli_code *c) {
         return tli_fail(c->env, TL_ERROR_INVALID_ARG, function, TLI_RULE(CODE_PLAN_HAS_NO_OFFSETS));
     tli_mark_results(t->graph, t->plan->inference, c->is_result);
     tli_code_find_ops(c);
-    result = tli_code_read_rows(c);
-    if (!result) result = tli_code_place(c);
+    result = tli_code_place(c);
+    if (!result) result = tli_check_code_alignment(c);
+    if (!result) result = tli_code_read_rows(c);
     if (!result) result = tli_code_replay(c);
     return result ? result : tli_check_regions(c);
 }
@@ -716,12 +789,30 @@ static tl_result tli_send_code(tli_code *c, tl_sink header, tl_sink source) {
     return result;
 }
 
+// Sum up the arrays. No overflow: each is part of an arena, or far below 64 bits.
+static tl_code_figures tli_count_code(const tli_code *c) {
+    tl_code_figures f;
+    int32_t k;
+    tli_zero(&f, sizeof f);
+    for (k = 0; k < TL_MOST_BANKS; k++) {
+        f.bank_bytes += c->space_bytes[TLI_SPACE_BANK + k];
+        f.host_bytes += c->space_bytes[TLI_SPACE_HOST + k];
+    }
+    f.constant_bytes = c->space_bytes[tli_constant_space(c)];
+    if (!c->table.plan->inference) f.weight_bytes = c->space_bytes[TLI_SPACE_WEIGHTS];
+    f.gradient_bytes = c->space_bytes[TLI_SPACE_GRADIENTS];
+    f.state_bytes = tli_code_state_bytes(c);
+    f.ram_bytes = f.bank_bytes + f.weight_bytes + f.gradient_bytes + f.state_bytes;
+    return f;
+}
+
 TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const tl_plan *plan,
                                       const tl_code_desc *desc, tl_sink header, tl_sink source) {
     tli_code c;
     tl_result result;
     tli_rule rule;
     TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
+    if (desc->figures) tli_zero(desc->figures, sizeof *desc->figures);
     rule = tli_check_identifier(desc->name);
     if ((uint32_t)desc->form >= TL_CODE_FORM_COUNT) rule = TLI_RULE(CODE_FORM_UNKNOWN_VALUE);
     if (desc->state_count < 0 || desc->state_count > 16) rule = TLI_RULE(CODE_STATE_COUNT_MUST_BE_0_TO_16);
@@ -736,6 +827,7 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
     c.alignment = plan->alignment_bytes ? plan->alignment_bytes : 1;
     result = tli_read_code(&c);
     if (!result) result = tli_send_code(&c, header, source);
+    if (!result && desc->figures) *desc->figures = tli_count_code(&c);
     tli_free_code(&c);
     return result;
 }

@@ -130,9 +130,13 @@ static int32_t *tli_apply_place(const tli_apply *a, int32_t tensor, tl_format fo
 
 // -- apply: rules --
 
-static tli_rule tli_check_applied_node(const tl_precision_node *chosen, const tl_node *node) {
+static tli_rule tli_check_applied_node(const tl_apply_desc *desc, int32_t id) {
+    const tl_precision_node *chosen = &desc->plan->nodes[id];
+    const tl_node *node = &desc->graph->nodes[id];
+    int is_free = desc->any_input && !node->state;
     if (!tli_is_below((int64_t)chosen->scheme, TL_SCHEME_COUNT)) return TLI_RULE(SCHEME_THERE_IS_NO_SUCH);
-    if (node->is_input && chosen->scheme != TL_SCHEME_F32) return TLI_RULE(SCHEME_GRAPH_INPUT_MUST_BE_F32);
+    if (node->is_input && chosen->scheme != TL_SCHEME_F32 &&
+        !(is_free && TLI_INPUT_SCHEMES >> chosen->scheme & 1)) return TLI_RULE(SCHEME_GRAPH_INPUT_MUST_BE_F32);
     if (!tli_is_amount(chosen->speedup) || (chosen->speedup == 0 && (node->fwd_cost || node->bwd_cost)))
         return TLI_RULE(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE);
     return TLI_NO_RULE;
@@ -143,7 +147,7 @@ static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
     const tl_graph *graph = desc->graph;
     tl_result result;
     int32_t id;
-    if ((desc->training | desc->any_result) & ~1)
+    if ((desc->training | desc->any_result | desc->any_input) & ~1)
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
                         TLI_RULE(TRAINING_ANY_RESULT_MUST_BE_0_OR_1));
     result = tl_check_graph(env, graph);
@@ -154,7 +158,7 @@ static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
         return tli_fail(env, TL_ERROR_INVALID_ARG, rules.function,
                         TLI_RULE(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH));
     for (id = 0; id < graph->node_count; id++) {
-        tli_rule rule = tli_check_applied_node(&desc->plan->nodes[id], &graph->nodes[id]);
+        tli_rule rule = tli_check_applied_node(desc, id);
         if (rule)
             return tli_fail_item(&rules, TL_ERROR_INVALID_ARG, "node", id, tl_name_node(graph, id), rule);
     }

@@ -105,11 +105,18 @@ static tli_rule tli_find_precision_rule(const tl_precision_desc *desc) {
     return TLI_NO_RULE;
 }
 
+// Schemes that are formats and nothing else.
+#define TLI_INPUT_SCHEMES (TLI_FLOAT_SCHEMES | TLI_BIT(TL_SCHEME_I16) | TLI_BIT(TL_SCHEME_I8))
+
 static tli_rule tli_find_given_rule(const tl_precision_desc *desc, int32_t node) {
     const double *losses = desc->losses ? desc->losses + (size_t)node * TL_SCHEME_COUNT : NULL;
+    const tl_node *graph_node = &desc->graph->nodes[node];
     int32_t k;
     if (desc->node_schemes && desc->node_schemes[node] >> TL_SCHEME_COUNT)
         return TLI_RULE(NODE_SCHEMES_UNKNOWN_BIT);
+    if (desc->input_schemes && (desc->input_schemes[node] & ~TLI_INPUT_SCHEMES || (desc->input_schemes[node] &&
+                                (!graph_node->is_input || graph_node->state))))
+        return TLI_RULE(INPUT_SCHEMES_ARE_FORMATS_OF_INPUTS);
     for (k = 0; losses && k < TL_SCHEME_COUNT; k++) {
         if (losses[k] == losses[k] && !tli_is_amount(losses[k]))
             return TLI_RULE(LOSSES_MUST_BE_FINITE_AND_NOT_NEGATIVE);
@@ -176,13 +183,25 @@ static int tli_has_f16_range(const tl_precision_desc *desc, int32_t id) {
     return !desc->training || desc->allow_f16 || (desc->f16_nodes && desc->f16_nodes[id]);
 }
 
+// The formats that a graph input may have: one, unless the caller leaves the choice. A state is f32.
+static uint32_t tli_find_input_schemes(const tl_precision_desc *desc, int32_t id) {
+    uint32_t given = desc->input_schemes ? desc->input_schemes[id] : 0;
+    return given ? given : TLI_BIT(TL_SCHEME_F32);
+}
+
+// Whether nothing is to be chosen for a node.
+static int tli_is_fixed_input(const tl_precision_desc *desc, int32_t id) {
+    uint32_t schemes = tli_find_input_schemes(desc, id);
+    return desc->graph->nodes[id].is_input && !(schemes & (schemes - 1));
+}
+
 static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     const tl_precision_desc *desc = &p->desc;
     uint32_t limit = desc->node_schemes && desc->node_schemes[id] ? desc->node_schemes[id] : ~(uint32_t)0;
     tli_option o;
     int32_t k;
     tli_zero(&o, sizeof o);
-    if (p->graph->nodes[id].is_input) { o.schemes = TLI_BIT(TL_SCHEME_F32); return o; }
+    if (p->graph->nodes[id].is_input) { o.schemes = tli_find_input_schemes(desc, id); return o; }
     o.row = tl_find_profile(desc->profiles, desc->profile_count, p->graph, id, desc->device);
     if (o.row && tli_is_any_op(o.row) && !desc->allow_unknown) o.row = NULL;
     if (desc->losses) o.losses = desc->losses + (size_t)id * TL_SCHEME_COUNT;
@@ -253,7 +272,7 @@ static tl_speed_source tli_find_speed(const tli_precision *p, int32_t id, const 
                                       double *speedup) {
     tl_speed_source source;
     *speedup = 1;
-    if (k == TL_SCHEME_F32) return TL_SPEED_EXACT;
+    if (k == TL_SCHEME_F32 || p->graph->nodes[id].is_input) return TL_SPEED_EXACT;
     if (tli_has_given_cost(o, k)) return p->desc.measured_on ? TL_SPEED_MEASURED : TL_SPEED_GIVEN;
     *speedup = tli_find_row_speedup(p, id, o, k, &source);
     return source;

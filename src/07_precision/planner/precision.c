@@ -330,14 +330,14 @@ static tl_result tli_find_runners_up(tli_precision *p, const tli_pick *pick, tl_
     for (id = 0; id < p->graph->node_count; id++) {
         tli_runner_up best = tli_find_local(p, pick, id), exact;
         int worse = 0;
-        if (work && !p->graph->nodes[id].is_input) {
+        if (work && !tli_is_fixed_input(&p->desc, id)) {
             tl_result result = tli_find_exact(p, id, &work, &exact);
             if (result) return result;
             worse = !exact.proven && best.scheme != TL_SCHEME_COUNT &&
                     (exact.scheme == TL_SCHEME_COUNT ||
                      (tli_is_accuracy(p) ? best.loss < exact.loss : best.cost < exact.cost));
             if (!worse) best = exact;
-        } else if (p->graph->nodes[id].is_input) {
+        } else if (tli_is_fixed_input(&p->desc, id)) {
             best.proven = 1;
         }
         nodes[id].runner_up = (tl_scheme)best.scheme;

@@ -447,7 +447,8 @@ TLI_IMPL size_t tl_explain_precision_node(const tl_graph *graph, const tl_precis
     if (!tli_is_below(node, plan->node_count) || !tli_is_below(node, graph->node_count)) return tli_finish(&w);
     chosen = &plan->nodes[node];
     if (graph->nodes[node].is_input) {
-        tli_put(&w, " is a graph input: f32");
+        tli_put(&w, " is a graph input: ");
+        tli_put(&w, tl_name_format(chosen->format));
     } else {
         tli_put(&w, " (");
         tli_put(&w, tl_name_op(graph, node));

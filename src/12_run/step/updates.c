@@ -249,18 +249,31 @@ static tl_result tli_check_clips(tl_run *run) {
     return TL_OK;
 }
 
+// Whether a state is a constant, of which a run has no bytes.
+static int tli_has_no_bytes(const tl_run *run, int32_t id) {
+#if TLI_ATTRIBUTES
+    return tli_is_constant_state(run->graph, id);
+#else
+    (void)run; (void)id;
+    return 0;
+#endif
+}
+
 static tl_result tli_check_states(tl_run *run) {
     int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
-    for (id = 0; id < run->graph->node_count && !run->inference; id++) {
+    for (id = 0; id < run->graph->node_count; id++) {
         const tl_node *node = &run->graph->nodes[id];
-        tli_rule why = tli_learns(node) ? tli_find_state_rule(run, id, early) : TLI_NO_RULE;
+        tli_rule why = TLI_NO_RULE;
+        if (tli_has_no_bytes(run, id)) why = TLI_RULE(RUN_STATES_ARE_NO_CONSTANTS);
+        else if (tli_learns(node) && !run->inference) why = tli_find_state_rule(run, id, early);
         if (why) {
             tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
                                              (uint64_t)id, 0);
             tli_put_text(&s, tl_name_node(run->graph, id));
             return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
         }
+        if (run->inference) continue;
         run->updates.state_count += tli_learns(node);
         run->updates.held_count += tli_is_held(node);
     }
