@@ -1561,7 +1561,7 @@ static uint64_t measure_pieces(const training_model *cut, const uint64_t *whole,
 // Under --budget there is only one; where it has pieces, what they take is in the backward of their readers.
 static int prepare_costs(program *p, const training_model *const *models, tl_plan *plans, int count) {
     size_t slots = training_count_cost_slots(&p->m), update = training_update_slot(&p->m), i;
-    uint64_t whole[REHEARSAL_MAX];
+    uint64_t whole[REHEARSAL_MAX] = { 0 };
     int last = count - 1;
     uint64_t *times = (uint64_t *)calloc(REHEARSAL_MAX * slots, sizeof *times);
     const uint64_t *costs = times + (count > 1 ? slots : 0);

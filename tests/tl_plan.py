@@ -525,7 +525,7 @@ end 4
     assert peak(model, '--inputs-die') == peak(marked) == 100 + 40
     assert [line for line in planned(marked, '--inference', '--schedule', '-').split('\n') if line][:2] == ['F 1', 'D 0.0']
     header = os.path.join(folder, 'net.h')
-    planned(marked, '--inference', '--budget', '140', '--c-code=calls', 'net', '-o', folder)
+    planned(marked, '--inference', '--align', '4', '--budget', '140', '--c-code=calls', 'net', '-o', folder)
     with open(header) as file: text = file.read()
     assert '#define NET_BANK_0_BYTES 140\n' in text and '#define NET_INPUT_X_BYTES 100\n' in text, text
     refused(1, ['--inputs-die', '--ranks'], model, '--inputs-die', '--ranks', '2')
@@ -1588,6 +1588,7 @@ def a_file_that_may_not_be_written_is_kept():
     os.chmod(folder, 0o777)
     nobody = {} if os.getuid() else {'user': 65534}         # root may write whatever it likes
     done = subprocess.run([copy, model, '--budget', '55%', '--schedule', target], capture_output=True, text=True, timeout=300, **nobody)
+    if nobody and done.returncode == 127: raise Skipped('root alone may read the library that the program is linked with')
     assert done.returncode == 1 and done.stderr == 'tl_plan: %s: cannot be written: Permission denied\n' % target, done
     assert open(target).read() == 'before' and sorted(os.listdir(folder)) == ['kept', 'model.tlg', 'program'], os.listdir(folder)
 
