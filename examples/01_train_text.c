@@ -946,10 +946,9 @@ static tl_result rehearse(tl_env *env, const training_model *const *models, cons
     size_t slots = training_count_cost_slots(models[0]), i, steps = 0;
     uint64_t *samples = (uint64_t *)calloc(slots * REHEARSAL_STEPS * REHEARSAL_MAX, 8);
     uint64_t column[REHEARSAL_STEPS], steps_ns[REHEARSAL_MAX][REHEARSAL_STEPS];
-    training t[REHEARSAL_MAX];
-    tl_result result = samples ? TL_OK : TL_ERROR_NO_MEMORY;
+    training *t = (training *)calloc(REHEARSAL_MAX, sizeof *t);
+    tl_result result = samples && t ? TL_OK : TL_ERROR_NO_MEMORY;
     int k;
-    memset(t, 0, sizeof t);
     for (k = 0; k < count && !result; k++)
         result = init_training(env, &t[k], models[k], txt, o, w, &plans[k], 0);
     for (; steps < REHEARSAL_STEPS && !result && !training_interrupted; steps++) {
@@ -970,7 +969,8 @@ static tl_result rehearse(tl_env *env, const training_model *const *models, cons
         }
         whole[k] = training_find_quantile(steps_ns[k] + WARM_STEPS, REHEARSAL_STEPS - WARM_STEPS, 1, 4);
     }
-    for (k = 0; k < count; k++) free_training(env, &t[k]);
+    for (k = 0; k < count && t; k++) free_training(env, &t[k]);
+    free(t);
     free(samples);
     return result;
 }
@@ -1830,12 +1830,13 @@ static void print_calls(const program *p) {
 
 // Measure the nodes, unless FLOP are to do, and add the rows.
 static int add_table(program *p) {
-    tl_plan plans[REHEARSAL_MAX];
-    tl_result result = tl_plan_keep_all(&p->env, &p->m.graph, 0, &plans[0]);
+    tl_plan *plans = (tl_plan *)calloc(REHEARSAL_MAX, sizeof *plans);
+    tl_result result = plans ? tl_plan_keep_all(&p->env, &p->m.graph, 0, &plans[0]) : TL_ERROR_NO_MEMORY;
     int code = TRAINING_OK;
-    if (result) return training_fail_result(&p->env, "plan", result);
-    if (p->o.estimates) p->keep_all = plans[0];
+    if (result) code = training_fail_result(&p->env, "plan", result);
+    else if (p->o.estimates) p->keep_all = plans[0];
     else code = rehearse_table(p, plans);
+    free(plans);
     if (!code && may_cut_rows(p)) result = build_by_rows(p);
     if (result) return training_fail_result(&p->env, "rows", result);
     training_print_costs(&p->m);
