@@ -1837,11 +1837,12 @@ static int add_table(program *p) {
     else if (p->o.estimates) p->keep_all = plans[0];
     else code = rehearse_table(p, plans);
     free(plans);
-    if (!code && may_cut_rows(p)) result = build_by_rows(p);
+    if (code) return code;
+    if (may_cut_rows(p)) result = build_by_rows(p);
     if (result) return training_fail_result(&p->env, "rows", result);
     training_print_costs(&p->m);
     print_calls(p);
-    return code ? code : add_rows(p);
+    return add_rows(p);
 }
 
 // Weights and moments are states, which the plan's steps update.
