@@ -106,4 +106,4 @@ refuse '--loss-scale 0: must be a whole number' --loss-scale 0 --precision f16
 refuse '--updates late: must be fused, end or outside' --updates late
 refuse '--updates outside: with a loss scale' --updates outside --precision f16
 refuse '--updates fused: with a loss scale' --updates fused --precision f16
-refuse '--plan some: must be layers, graph, both or none' --plan some
+refuse '--plan some: must be layers, graph, rows, all or none' --plan some
