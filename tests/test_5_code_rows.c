@@ -402,6 +402,37 @@ static void a_region_reads_like_what_it_does(void **state) {
     free_small(&env, &s);
 }
 
+// Each member of a region has its own constants, behind all weights; who has none gets none.
+static void members_have_their_constants(void **state) {
+    static const char net[] =
+        "tlg 2\nnode 0 x input fwd=0 bwd=0 out=256 needs=none in=- rows=16@0 fixed\n"
+        "node 1 a conv fwd=9 bwd=0 out=256 needs=none in=0 grad=no rows=16@0 rin=3/1/1 fixed param=100 stored=400:i8,12:i32\n"
+        "node 2 b conv fwd=9 bwd=0 out=256 needs=none in=1 grad=no rows=16@0 rin=3/1/1 fixed\n"
+        "node 3 c conv fwd=9 bwd=0 out=256 needs=none in=2 grad=no keep rows=16@0 rin=3/1/1 fixed stored=8:i32,24:i8\nend 4\n";
+    static const char *const in_source[] = {
+        "    { (unsigned char *)net_weights, 0, 0 },\n    { (unsigned char *)net_weights + 104, 0, 0 },\n    { (unsigned char *)net_weights + 504, 0, 0 },\n",
+        "    { NULL, 0, 0 },\n    { NULL, 0, 0 },\n    { NULL, 0, 0 },\n",
+        "    { NULL, 0, 0 },\n    { (unsigned char *)net_weights + 520, 0, 0 },\n    { (unsigned char *)net_weights + 528, 0, 0 },\n" };
+    tl_env env = silent_env();
+    tl_rows_desc ask;
+    small_rows s;
+    code_text text;
+    size_t k;
+    (void)state;
+    memset(&ask, 0, sizeof ask);
+    s.graph = graph_of(net);
+    ask.graph = &s.graph;
+    ask.alignment_bytes = 8;
+    assert_int_equal(tl_plan_rows(&env, &ask, &s.rows), TL_OK);
+    assert_int_equal(s.rows.region_count, 1);
+    plan_forwards(&env, &s.rows.graph, 0, 8, &s.plan);
+    assert_int_equal(write_code(&env, &s.graph, &s.plan, "net", TL_CODE_CALLS, &s.rows, &text), TL_OK);
+    for (k = 0; k < sizeof in_source / sizeof *in_source; k++)
+        if (!strstr(text.source.text, in_source[k])) fail_msg("no %s in\n%s", in_source[k], text.source.text);
+    free_text(&text);
+    free_small(&env, &s);
+}
+
 // -- refusals --
 
 static const char small_net[] =
@@ -511,6 +542,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_call_and_compute_what_runs_do),
         cmocka_unit_test(a_region_reads_like_what_it_does),
+        cmocka_unit_test(members_have_their_constants),
         cmocka_unit_test(rows_that_cannot_be_written_are_refused),
         cmocka_unit_test(numbers_of_a_region_fit_28_bits),
         cmocka_unit_test(each_allocation_and_write_that_fails_is_reported),
