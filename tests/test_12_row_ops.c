@@ -437,6 +437,12 @@ static void each_option_has_a_least_budget_that_is_one(void **state) {
             assert_true(k || cut.n.row_calls > 0);
             assert_same_training(&whole, &cut);
         }
+        for (k = 1; k <= 4; k++) {      // nothing less works
+            desc.budget_bytes = least - least / 40 * (uint64_t)k;
+            open_bed(&cut, kind);
+            assert_int_equal(train_asked(&cut, &env, &desc), TL_ERROR_INFEASIBLE);
+            assert_int_equal(tl_find_least_budget(&env.error), least);
+        }
     }
 }
 
@@ -480,6 +486,53 @@ static void what_no_binding_holds_is_cut_alone(void **state) {
     cut.ops[LOGITS].ordered = 0;
     assert_int_equal(train(&cut, &env, 0, 1, 1), TL_ERROR_UNSUPPORTED);
     assert_non_null(strstr(env.error.text, "is not cut: say takes_blocks, or rows"));
+}
+
+// Calls that cost something are fewer where the budget allows it; a plan of its own finds its least with regions of its own.
+static void calls_cost_what_is_said(void **state) {
+    static bed cheap, dear;
+    tl_env env = silent_env();
+    tl_run_desc desc;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.may_cut_rows = 1;
+    desc.budget_bytes = 100000;
+    open_bed(&cheap, TL_STATE_TRAINED);
+    assert_int_equal(train_asked(&cheap, &env, &desc), TL_OK);
+    desc.piece_call_cost = 100;
+    open_bed(&dear, TL_STATE_TRAINED);
+    assert_int_equal(train_asked(&dear, &env, &desc), TL_OK);
+    assert_true(dear.n.row_calls < cheap.n.row_calls && dear.n.row_calls > 0);
+    assert_true(dear.report.planned_cost >= dear.report.base_cost + 100 && cheap.report.planned_cost < cheap.report.base_cost + 100);
+    assert_same_training(&cheap, &dear);
+}
+
+// A region of more members holds nothing for a plan that keeps all: the least with every second checkpoint is that of
+// other regions than those of the least plan.
+static void plans_of_their_own_have_regions_of_their_own(void **state) {
+    static bed b;
+    tl_env env = silent_env();
+    tl_strategy strategy;
+    tl_run_desc desc;
+    uint64_t least;
+    int k, loose;
+    (void)state;
+    for (loose = 0; loose < 4; loose++) {
+        ask_for_option(EACH_SECOND, &strategy, &desc);
+        desc.may_cut_rows = 1;
+        desc.in_flight = loose & 1 ? 2 : 0;
+        desc.budget_bytes = 1;
+        open_bed(&b, TL_STATE_TRAINED);
+        if (loose & 2) b.ops[HIDE].rows = 0;
+        if (loose & 2) b.ops[HIDE].relations = NULL;
+        if (loose & 2) b.ops[HIDE].ordered = 0;
+        assert_int_equal(train_asked(&b, &env, &desc), TL_ERROR_INFEASIBLE);
+        least = b.figures.least_bytes;
+        for (k = 0; k < 12; k++) {
+            desc.budget_bytes = least - least / 60 * (uint64_t)k;
+            assert_int_equal(train_asked(&b, &env, &desc), k ? TL_ERROR_INFEASIBLE : TL_OK);
+        }
+    }
 }
 
 // What regions do not go with is refused whatever the budget is.
@@ -598,6 +651,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(less_than_the_least_is_refused_with_it),
         cmocka_unit_test(saves_go_on_with_other_regions),
         cmocka_unit_test(each_option_has_a_least_budget_that_is_one),
+        cmocka_unit_test(calls_cost_what_is_said),
+        cmocka_unit_test(plans_of_their_own_have_regions_of_their_own),
         cmocka_unit_test(what_no_binding_holds_is_cut_alone),
         cmocka_unit_test(other_options_are_refused_at_every_budget),
         cmocka_unit_test(wrong_fields_are_refused),

@@ -93,7 +93,7 @@ typedef struct tl_kernel_call {
     const tl_operand *inputs;          // [input_count] read only; in place: one is outputs[0]
     const tl_operand *outputs;         // [output_count] written; backward: read only, if needed
     const tl_operand *output_grads;    // [output_count] backward: read only
-    const tl_operand *input_grads;     // [input_count] backward: add (+=); bytes 0 = not wanted
+    const tl_operand *input_grads;     // [input_count] backward: add (+=); range.bytes 0 = not wanted
     tl_operand        saved;           // FORWARD_SAVE: written; BACKWARD: read only
     tl_operand        scratch;         // fwork, swork or bwork bytes, content undefined
     uint64_t          first, count;    // the call is for the elements first .. first + count - 1 of `total`;
@@ -469,8 +469,9 @@ typedef struct tl_run_desc {
                                       // whatever the budget, as are plan, checkpoints and rows. Where something
                                       // is cut, nothing is trained in pieces; where a strategy says which plan
                                       // it is, regions are those with which that one fits
-    uint64_t   piece_call_cost;       // of each further call of a kernel, in units of the costs of ops; 0 =
-                                      // none is counted. A rehearsal does not measure it
+    uint64_t   piece_call_cost;       // of each further call of a kernel, for pieces or blocks of rows, in the
+                                      // units of the costs of ops; 0 = none is counted, of blocks that of the
+                                      // device. A rehearsal does not measure it
 } tl_run_desc;
 
 // What the last pass did. With TL_ONLY_TABLES what was carried out is counted, and nothing else.

@@ -273,6 +273,7 @@ typedef struct tli_op_run {
     tl_graph       in_pieces;    // owned: the same, trained in pieces; no nodes = it is not
     struct tl_rows_plan *rows;   // owned: regions that were chosen; NULL = none
     uint64_t       rows_within;  // the budget that these were chosen for; 0 = none were chosen
+    uint64_t       tightest;     // the budget that those of the least are chosen for; 0 = not known
     int32_t        row_turns;    // how often others were chosen because a run took too much
     tl_error       row_refusal;  // with those of the least budget
     tl_kernel     *kernels;
@@ -365,6 +366,7 @@ static tl_cut_desc tli_ask_cut(const tli_op_run *o) {
     cut.alignment_bytes = limits.alignment_bytes;
     cut.binding_bytes = limits.binding_bytes;
     cut.device = o->desc.device;
+    cut.call_cost = o->desc.piece_call_cost;
     return cut;
 }
 
@@ -494,12 +496,41 @@ static tl_result tli_choose_op_pieces(tli_op_run *o) {
 
 #define TLI_ROW_TURNS 3
 
+// Whether the run's plan is the one that regions are chosen for.
+static int tli_plans_for_regions(const tli_op_run *o) {
+    const tl_strategy *strategy = o->desc.strategy;
+    if (!strategy || strategy->mode != TL_MODE_LAZY || o->desc.counts_tables) return 0;
+    return tli_ops_infer(o) || (strategy->gradient.checkpointed && !strategy->gradient.checkpoint_interval);
+}
+
+// The fewest bytes of the run with regions of rows, where there are any, and the budget that these are chosen
+// for: 1 byte or, where the run has a plan of its own, what it takes with the regions before.
+static tl_result tli_find_least_with_rows(tli_op_run *o, uint64_t *bytes) {
+    uint64_t within = 1, needed;
+    int32_t turn, turns = tli_plans_for_regions(o) ? 1 : TLI_ROW_TURNS;
+    o->tightest = 1;
+    *bytes = UINT64_MAX;
+    for (turn = 0; turn < turns; turn++) {
+        tli_op_run tight = *o;
+        tl_result result = tli_choose_op_rows(&tight, within);
+        tl_run_desc desc = tight.desc;
+        needed = UINT64_MAX;
+        if (!result && tight.rows) result = tli_find_needed(o, &desc, &needed);
+        tli_drop_rows(&tight);
+        if (result || needed >= *bytes) return result;
+        *bytes = needed;
+        o->tightest = within;
+        within = needed;
+    }
+    return TL_OK;
+}
+
 // The budget that regions are chosen for next.
 static uint64_t tli_find_tighter(const tli_op_run *o) {
     uint64_t budget = o->desc.budget_bytes;
     uint64_t needed = o->list.env ? tl_find_least_budget(&o->list.env->error) : 0;
-    if (o->row_turns > TLI_ROW_TURNS || budget < o->figures.least_bytes || needed <= budget) return 1;
-    return o->rows_within > needed - budget ? o->rows_within - (needed - budget) : 1;
+    if (o->row_turns > TLI_ROW_TURNS || budget < o->figures.least_bytes || needed <= budget) return o->tightest;
+    return o->rows_within > needed - budget ? o->rows_within - (needed - budget) : o->tightest;
 }
 
 // Of what regions and pieces are refused with, keep the one that names fewer bytes.
@@ -509,13 +540,26 @@ static void tli_keep_lesser_refusal(tli_op_run *o) {
     if (env && with_rows < tl_find_least_budget(&env->error)) env->error = o->row_refusal;
 }
 
+// Find the budget of the tightest regions, if no figures were asked for. The refusal stays in the env.
+static tl_result tli_find_tightest(tli_op_run *o) {
+    tli_quiet quiet = tli_begin_quiet(o->list.env);
+    uint64_t bytes;
+    tl_result result = o->tightest ? TL_OK : tli_find_least_with_rows(o, &bytes);
+    tli_end_quiet(&quiet, result);
+    return result;
+}
+
 // After a run was refused: choose other regions. Returns the refusal where there are no others.
 static tl_result tli_choose_tighter(tli_op_run *o, tl_result refusal) {
-    int was_tightest = o->rows_within == 1;
+    int was_tightest;
     tl_result result;
     if (refusal != TL_ERROR_INFEASIBLE) return refusal;
     if (!o->rows_within) tli_keep_lesser_refusal(o);
-    if (!o->rows_within || (was_tightest && !(o->rows && tli_may_cut(o)))) return refusal;
+    if (!o->rows_within) return refusal;
+    result = tli_find_tightest(o);
+    if (result) return result;
+    was_tightest = o->rows_within == o->tightest;
+    if (was_tightest && !(o->rows && tli_may_cut(o))) return refusal;
     if (was_tightest && o->list.env) o->row_refusal = o->list.env->error;
     o->row_turns++;
     o->rows_within = was_tightest ? 0 : tli_find_tighter(o);
@@ -527,19 +571,7 @@ static tl_result tli_choose_tighter(tli_op_run *o, tl_result refusal) {
 
 // -- operations: figures --
 
-// The fewest bytes of the run with regions of rows, where there are any.
-static tl_result tli_find_least_with_rows(tli_op_run *o, uint64_t *bytes) {
-    tli_op_run tight = *o;
-    tl_run_desc desc;
-    tl_result result = tli_choose_op_rows(&tight, 1);
-    desc = tight.desc;
-    *bytes = UINT64_MAX;
-    if (!result && tight.rows) result = tli_find_needed(o, &desc, bytes);
-    tli_drop_rows(&tight);
-    return result;
-}
-
-// The same without, but for those that the backend asks for.
+// The fewest bytes without regions, but for those that the backend asks for.
 static tl_result tli_find_least_whole(tli_op_run *o, uint64_t *bytes) {
     tl_run_desc desc = o->desc;
     return tli_find_needed(o, &desc, bytes);
