@@ -285,6 +285,107 @@ static void integers_carry_their_quantisation(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+static void assert_refused(const tl_apply_desc *desc, tl_result code, const char *sentence) {
+    tl_env env = silent_env();
+    tl_precision_graph applied;
+    memset(&applied, 0xA5, sizeof applied);
+    assert_int_equal(tl_apply_precision(&env, desc, &applied), code);
+    assert_string_equal(env.error.text, sentence);
+    assert_true(is_zero(&applied, sizeof applied));
+    tl_free_precision_graph(&env, &applied);
+}
+
+// Weights, biases and scales of what is stored, scheme by scheme, against a table.
+static void constants_are_those_of_the_scheme(void **state) {
+    static const char *const expected[TL_SCHEME_COUNT] = {
+        "432:f32,64:f32,12:i8", "216:f16,32:f16,12:i8", "216:bf16,32:bf16,12:i8",
+        "216:i16,64:i32,12:i8,4:i32,4:i32", "108:i8,64:i32,12:i8,4:i32,4:i32", "108:i8,64:i32,12:i8,64:i32,64:i32",
+        "108:i8,64:i32,12:i8,64:i32,64:i32", "108:i8,64:f32,12:i8,64:f32", "432:f32,64:f32,12:i8" };
+    char line[128], out[4096], *at;
+    int32_t k;
+    (void)state;
+    for (k = 0; k < TL_SCHEME_COUNT; k++) {
+        uint8_t schemes[2] = { 0, (uint8_t)k };
+        tl_graph graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+                                  "node 1 a conv2d fwd=9 bwd=0 out=64 needs=none in=0 grad=no"
+                                  " stored=432:f32,64:f32,12:i8\nend 2\n");
+        made_plan made;
+        tl_apply_desc desc;
+        tl_precision_graph applied;
+        make_plan(&made, &graph, schemes);
+        desc = apply_desc(&graph, &made);
+        desc.any_result = 1;
+        applied_to(&desc, &applied);
+        tl_print_graph(&applied.graph, out, sizeof out);
+        at = strstr(out, "stored=");
+        assert_non_null(at);
+        snprintf(line, sizeof line, "stored=%s", expected[k]);
+        at[strcspn(at, " \n")] = 0;
+        assert_string_equal(at, line);
+        tl_free_precision_graph(NULL, &applied);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// DS-CNN of MLPerf Tiny: of its 22 604 bytes of weights and biases as integers of 8 bits, biases take four each,
+// and each channel has a multiplier and a shift.
+static void what_flash_holds_is_counted(void **state) {
+    static const struct { int32_t weights, channels; } layers[] = {
+        { 64 * 40, 64 }, { 64 * 9, 64 }, { 64 * 64, 64 }, { 64 * 9, 64 }, { 64 * 64, 64 },
+        { 64 * 9, 64 }, { 64 * 64, 64 }, { 64 * 9, 64 }, { 64 * 64, 64 }, { 64 * 12, 12 } };
+    enum { COUNT = sizeof layers / sizeof *layers };
+    tl_env env = silent_env();
+    tl_precision_desc desc;
+    tl_precision_plan plan;
+    char text[4096];
+    int length = snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"), i;
+    tl_graph graph;
+    (void)state;
+    for (i = 0; i < COUNT; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "node %d l%d linear fwd=1 bwd=0 out=4 needs=none in=%d grad=no stored=%d:f32,%d:f32\n",
+                           i + 1, i, i, 4 * layers[i].weights, 4 * layers[i].channels);
+    snprintf(text + length, sizeof text - (size_t)length, "end %d\n", COUNT + 1);
+    graph = graph_of(text);
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.objective = TL_OBJECTIVE_BYTES;
+    desc.loss_limit = 1;
+    desc.schemes = 1u << TL_SCHEME_F32 | 1u << TL_SCHEME_I8_CHANNEL;
+    desc.any_result = 1;
+    assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_OK);
+    assert_int_equal(plan.scheme_counts[TL_SCHEME_I8_CHANNEL], COUNT);
+    assert_int_equal(plan.bytes, 29072 + 4 + 1 + COUNT);      // x, its copy in i8, and outputs of 1 byte each
+    assert_int_equal(plan.base_bytes, 4 * 22604 + 4 + 4 * COUNT);
+    tl_free_precision_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Weights with a scale for each channel, and no bias that tells how many these are.
+static void channels_must_be_known(void **state) {
+    static const uint8_t schemes[2] = { 0, TL_SCHEME_I8_CHANNEL };
+    tl_graph graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+                              "node 1 a conv2d fwd=9 bwd=0 out=64 needs=none in=0 grad=no stored=432:f32\nend 2\n");
+    tl_env env = silent_env();
+    tl_precision_desc desc;
+    tl_precision_plan plan;
+    tl_apply_desc apply;
+    made_plan made;
+    (void)state;
+    make_plan(&made, &graph, schemes);
+    apply = apply_desc(&graph, &made);
+    assert_refused(&apply, TL_ERROR_INVALID_ARG,
+                   "tl_apply_precision: node 1 (a): stored: biases must tell how many channels the weights have");
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.objective = TL_OBJECTIVE_BYTES;
+    desc.loss_limit = 1;
+    assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_OK);
+    assert_int_equal(plan.nodes[1].scheme, TL_SCHEME_I8);     // one scale for all weights
+    tl_free_precision_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 static void conversions_cost_what_they_move(void **state) {
     static const struct { uint8_t from, to; uint64_t rate, codec, expected; } rows[] = {
         { F32, I8, 0, 0, 25 }, { F32, I8, 1000000000, 0, 125 }, { F32, I8, 1000000000, 500000000, 125 },
@@ -736,16 +837,6 @@ static void an_input_has_the_format_that_saves_most(void **state) {
 
 // -- what is refused --
 
-static void assert_refused(const tl_apply_desc *desc, tl_result code, const char *sentence) {
-    tl_env env = silent_env();
-    tl_precision_graph applied;
-    memset(&applied, 0xA5, sizeof applied);
-    assert_int_equal(tl_apply_precision(&env, desc, &applied), code);
-    assert_string_equal(env.error.text, sentence);
-    assert_true(is_zero(&applied, sizeof applied));
-    tl_free_precision_graph(&env, &applied);
-}
-
 static void broken_plans_are_refused(void **state) {
     static const uint8_t schemes[] = { F32, I8, I16 };
     double huge = 1e308;
@@ -900,6 +991,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(names_of_conversions_are_cut_between_characters),
         cmocka_unit_test(views_stand_for_the_same_tensors),
         cmocka_unit_test(integers_carry_their_quantisation),
+        cmocka_unit_test(constants_are_those_of_the_scheme),
+        cmocka_unit_test(what_flash_holds_is_counted),
+        cmocka_unit_test(channels_must_be_known),
         cmocka_unit_test(conversions_cost_what_they_move),
         cmocka_unit_test(costs_are_divided_and_their_sum_is_rounded_once),
         cmocka_unit_test(random_plans_are_applied_by_the_rules),

@@ -769,6 +769,7 @@
       "evaluate: node %0 (%s) in %s: the loss is not finite", "node, scheme") \
     X(SCHEME_THERE_IS_NO_SUCH, "scheme: there is no such", "node, line") \
     X(SCHEME_GRAPH_INPUT_MUST_BE_F32, "scheme: a graph input must be f32", "node, line") \
+    X(STORED_CHANNELS_ARE_NOT_KNOWN, "stored: biases must tell how many channels the weights have", "node, line") \
     X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result, any_input: must be 0 or 1", "") \
     X(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH, "plan: nodes: there must be one for each node of the graph", "") \
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \

@@ -801,8 +801,11 @@ typedef struct tl_apply_desc {
 //
 //   outputs   elements in the format of the scheme; f32 as before
 //   saved     converted in the same way, as if it held f32 elements
-//   weights   4, 2 or 1 bytes each by the scheme; scales of channels are not counted, nor the master
+//   weights   4, 2 or 1 bytes each by the scheme; of param= scales of channels are not counted, nor the master
 //             weights that a training may keep in f32
+//   stored    the first constant in f32 as weights, those behind it as biases: i32 in integer schemes. Each
+//             scale of weights is a constant, too: a multiplier and a shift, i32 each, of dynamic an f32. i8
+//             and i16 have one, the others as many as the node has biases
 //   costs     divided by the speed-up and rounded; in training so that the sum fwd + bwd is rounded once
 //
 // A conversion has op "convert" and is named conv1_i8, or split.2_i8 for a node with several outputs. If the
@@ -813,9 +816,10 @@ typedef struct tl_apply_desc {
 // ns; between f32 and f16 or bf16 the f32 bytes / codec_bytes_per_second, if known; backward the same.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32
-//          where any_input is 0, a speed-up that is not > 0, an invalid quantisation; TL_ERROR_OVERFLOW: a
-//          cost, or more bytes than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and
-//          tl_check_device. *applied is all zero then.
+//          where any_input is 0, a speed-up that is not > 0, an invalid quantisation, a scheme with a scale
+//          for each channel of a node whose constants have no biases; TL_ERROR_OVERFLOW: a cost, or more bytes
+//          than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device. *applied is all
+//          zero then.
 // Cost:    O(nodes + inputs), and O(n log n) for n names.
 // Threads: safe with one env per thread.
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);

@@ -103,6 +103,7 @@ typedef struct tli_apply {
     uint32_t         name_count;
     tl_tensor       *inputs;    // [old inputs] inputs of the node being made
     uint64_t        *bytes;     // [old tensors] bytes of the outputs of that node
+    tl_stored       *stored;    // [old constants + TLI_MOST_FACTORS] constants of that node
     int32_t         *nodes, *new_nodes;      // the arrays of the result
     uint8_t         *formats, *schemes;
     tl_quantization *quantizations;
@@ -139,6 +140,7 @@ static tli_rule tli_check_applied_node(const tl_apply_desc *desc, int32_t id) {
         !(is_free && TLI_INPUT_SCHEMES >> chosen->scheme & 1)) return TLI_RULE(SCHEME_GRAPH_INPUT_MUST_BE_F32);
     if (!tli_is_amount(chosen->speedup) || (chosen->speedup == 0 && (node->fwd_cost || node->bwd_cost)))
         return TLI_RULE(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE);
+    if (tli_lacks_channels(desc->graph, id, chosen->scheme)) return TLI_RULE(STORED_CHANNELS_ARE_NOT_KNOWN);
     return TLI_NO_RULE;
 }
 
@@ -287,18 +289,6 @@ static void tli_name_conversion(const tli_apply *a, int32_t tensor, tl_format fo
 
 // -- apply: attributes --
 
-static uint8_t tli_declare_format(tl_format format) {
-    switch (format) {
-    case TL_FORMAT_F32: return TL_TENSOR_FORMAT_F32;
-    case TL_FORMAT_F16: return TL_TENSOR_FORMAT_F16;
-    case TL_FORMAT_BF16: return TL_TENSOR_FORMAT_BF16;
-    case TL_FORMAT_I16: return TL_TENSOR_FORMAT_I16;
-    case TL_FORMAT_I8: return TL_TENSOR_FORMAT_I8;
-    case TL_FORMAT_COUNT: break;
-    }
-    return TL_TENSOR_FORMAT_NONE;
-}
-
 // What is declared of a tensor in its new format. States keep theirs: they stay as they are.
 static uint8_t tli_apply_declared(uint8_t declared, tl_format format) {
     return declared == TL_TENSOR_FORMAT_F32 ? tli_declare_format(format) : declared;
@@ -429,6 +419,8 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
                              TLI_RULE(SPEEDUP_COST_MUST_FIT_64_BITS));
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
+    desc.stored = a->stored;
+    desc.stored_count = tli_find_scheme_stored(old, id, scheme, a->stored);
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     tli_fit_rows(&desc, tli_apply_declared(old->outputs[node->first_output].format, format));
     a->new_nodes[id] = graph->node_count;
@@ -468,6 +460,7 @@ static tl_result tli_build_applied(tli_apply *a) {
 static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) {
     const tl_graph *old = desc->graph;
     uint64_t tensors = (uint64_t)old->tensor_count, i;
+    uint64_t constants = old->attributes ? (uint64_t)old->attributes->stored_count : 0;
     tli_zero(a, sizeof *a);
     a->env = env;
     a->desc = desc;
@@ -478,7 +471,8 @@ static int tli_open_apply(tl_env *env, const tl_apply_desc *desc, tli_apply *a) 
     a->names = (uint32_t *)tli_alloc_array(env, 2 * (uint64_t)a->name_count, sizeof *a->names);
     a->inputs = (tl_tensor *)tli_alloc_array(env, (uint64_t)old->input_count, sizeof *a->inputs);
     a->bytes = (uint64_t *)tli_alloc_array(env, tensors, sizeof *a->bytes);
-    if (!a->tensors || !a->wants || !a->names || !a->inputs || !a->bytes) return 0;
+    a->stored = (tl_stored *)tli_alloc_array(env, constants + TLI_MOST_FACTORS, sizeof *a->stored);
+    if (!a->tensors || !a->wants || !a->names || !a->inputs || !a->bytes || !a->stored) return 0;
     a->is_read = a->wants + tensors * TL_FORMAT_COUNT;
     for (i = 0; i < tensors * TL_FORMAT_COUNT; i++) a->tensors[i] = -1;
     tli_sort_names(a);
@@ -523,6 +517,7 @@ TLI_IMPL tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl
     tli_release(env, a.names);
     tli_release(env, a.inputs);
     tli_release(env, a.bytes);
+    tli_release(env, a.stored);
     if (result) tl_free_precision_graph(env, &a.applied);
     *applied = a.applied;
     return result;

@@ -212,6 +212,8 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
             o.schemes |= TLI_BIT(k);
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
     if (!tli_has_f16_range(desc, id)) o.schemes &= ~TLI_BIT(TL_SCHEME_F16);
+    for (k = 0; k < TL_SCHEME_COUNT; k++)
+        if (tli_lacks_channels(p->graph, id, (tl_scheme)k)) o.schemes &= ~TLI_BIT(k);
     o.schemes &= desc->schemes & limit;
     return o;
 }
@@ -229,8 +231,9 @@ static uint8_t tli_find_rank(const tli_precision *p, const tli_option *o, int32_
 static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t scheme) {
     const tl_node *node = &p->graph->nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
-    uint64_t bytes = tli_find_weight_bytes((tl_scheme)scheme, node->param_bytes);  // no more than in f32
+    uint64_t bytes = tli_find_weight_bytes((tl_scheme)scheme, node->param_bytes);
     int32_t k;
+    bytes += tli_sum_scheme_stored(p->graph, id, (tl_scheme)scheme);
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
     return bytes;
