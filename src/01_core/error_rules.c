@@ -744,6 +744,14 @@
     X(SCHEMES_NONE_IS_LEFT_OF_THOSE, "schemes: none is left of those that its op can have", "node, line") \
     X(GRAPH_NODES_AND_RESULTS_MUST_BE_AT, "graph: nodes and results must be at most 2^24", "") \
     X(NO_MEMORY_FOR_CHOICE, "no memory for the choice", "") \
+    X(PRECISION_HAS_WHAT_LIMITS_REPLACE, \
+      "precision: training, criterion, objective, least_speedup, priorities, evaluate and what goes with them " \
+      "must be 0", "") \
+    X(MINIMIZED_UNKNOWN, "minimized: unknown", "") \
+    X(ARENA_LIMIT_MUST_NOT_BE_NEGATIVE, "arena_limit: must be >= 0", "") \
+    X(LIMITS_CANNOT_BE_HELD_TOGETHER, \
+      "ram_bytes: no choice was found within all limits; the least of each within the others: ram %s, flash %s, " \
+      "loss %s, cost %s", "budget, least budget") \
     X(GRAPH_SUM_OF_COSTS_AND_CONVERSIONS, "graph: the sum of costs and conversions must fit 60 bits", "") \
     X(LOSSES_SUM_OF_LARGEST_MUST_BE_FINITE, "losses: the sum of the largest must be finite", "") \
     X(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES, \
