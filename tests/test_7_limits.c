@@ -11,6 +11,7 @@
 
 #include "support/support.h"
 #include "support/random_graph.h"
+#include "support/texts.h"
 
 enum { MOST_NODES = 64 };
 
@@ -20,6 +21,7 @@ typedef struct problem {
     double   losses[MOST_NODES * TL_SCHEME_COUNT];
     uint64_t costs[MOST_NODES * TL_SCHEME_COUNT];
     uint32_t inputs[MOST_NODES], nodes[MOST_NODES];
+    uint8_t  slots[MOST_NODES];
     tl_fit_desc desc;
 } problem;
 
@@ -47,13 +49,14 @@ static uint64_t place(const tl_graph *graph, uint64_t alignment) {
     return report.arena_bytes;
 }
 
-static uint64_t place_in_rows(const tl_graph *graph, uint64_t alignment) {
+static uint64_t place_in_rows(const tl_graph *graph, const uint8_t *in_slots, uint64_t alignment) {
     tl_env env = silent_env();
     tl_rows_desc desc;
     tl_rows_plan rows;
     uint64_t bytes;
     memset(&desc, 0, sizeof desc);
     desc.graph = graph;
+    desc.in_slots = in_slots;
     desc.alignment_bytes = alignment;
     assert_int_equal(tl_plan_rows(&env, &desc, &rows), TL_OK);
     bytes = place(&rows.graph, alignment);
@@ -81,12 +84,16 @@ static void apply(const problem *p, const tl_scheme *schemes, tl_precision_graph
 }
 
 static amounts measure(const problem *p, const tl_scheme *schemes) {
+    static uint8_t slots[4 * MOST_NODES];
     tl_precision_graph applied;
     amounts a;
     int32_t i;
     memset(&a, 0, sizeof a);
     apply(p, schemes, &applied);
-    a.ram = (p->desc.may_cut_rows ? place_in_rows : place)(&applied.graph, p->desc.alignment_bytes);
+    for (i = 0; i < applied.graph.node_count; i++)
+        slots[i] = p->slots[applied.nodes[i]] && applied.new_nodes[applied.nodes[i]] == i;
+    a.ram = p->desc.may_cut_rows ? place_in_rows(&applied.graph, slots, p->desc.alignment_bytes)
+                                 : place(&applied.graph, p->desc.alignment_bytes);
     for (i = 0; i < applied.graph.node_count; i++) {
         a.flash += applied.graph.nodes[i].param_bytes;
         if (applied.new_nodes[applied.nodes[i]] != i) a.cost += applied.graph.nodes[i].fwd_cost;
@@ -272,18 +279,15 @@ static void check_bounds(const problem *p, const tl_scheme *schemes, uint64_t ra
     assert_int_equal(tli_open_fit(&env, TLI_IN(FIT_PRECISION), &p->desc, &f), TL_OK);
     memset(choice, TL_SCHEME_F32, sizeof choice);
     for (i = 0; i < p->graph.node_count; i++) choice[i] = (uint8_t)schemes[i];
-    if (!p->desc.may_cut_rows) {
-        for (i = 0; i < p->graph.node_count; i++) {
-            if (tli_bound_call(&f, i, schemes[i]) > ram) fail_msg("node %d: %llu of %llu", i, (unsigned long long)tli_bound_call(&f, i, schemes[i]), (unsigned long long)ram);
-        }
-        for (i = 0; i < f.p.net_count; i++) {
-            uint32_t wanted = tli_find_wanted(&f.p.nets[i], choice);
-            for (k = 0; k < TL_FORMAT_COUNT; k++)
-                if (wanted >> k & 1)
-                    assert_true(tli_bound_conversion(&f, i, (int32_t)tl_find_scheme_format(schemes[f.p.nets[i].producer]), k) <= ram);
-        }
+    for (i = 0; i < p->graph.node_count; i++)
+        assert_true(tli_may_be_cut(&f, i) || tli_bound_call(&f, i, schemes[i]) <= ram);
+    for (i = 0; i < f.p.net_count; i++) {
+        int32_t maker = f.p.nets[i].producer, from = (int32_t)tl_find_scheme_format(schemes[maker]);
+        uint32_t wanted = tli_may_be_cut(&f, maker) ? 0 : tli_find_wanted(&f.p.nets[i], choice);
+        for (k = 0; k < TL_FORMAT_COUNT; k++)
+            if (wanted >> k & 1) assert_true(tli_bound_conversion(&f, i, from, k) <= ram);
     }
-    if (tli_bound_live(&f, choice) > ram) fail_msg("live %llu of %llu", (unsigned long long)tli_bound_live(&f, choice), (unsigned long long)ram);
+    assert_true(tli_bound_live(&f, choice) <= ram);
     assert_true(tli_find_ram(&f, choice) == ram);
     tli_close_fit(&f);
 }
@@ -328,7 +332,7 @@ static void compare(problem *p, long *proven, long *refused) {
 
 static void every_choice_is_compared(void **state) {
     tl_random random = { 7401 };
-    int round, rounds = scaled(2000);
+    int round, rounds = scaled(300);
     long proven = 0, refused = 0;
     (void)state;
     for (round = 0; round < rounds; round++) {
@@ -349,7 +353,7 @@ static void every_choice_is_compared(void **state) {
 typedef struct net {
     tl_graph graph;
     tl_random random;
-    int      with_rows;
+    int      with_rows, streams;
 } net;
 
 static int32_t add(net *n, const char *op, int32_t a, int32_t b, int32_t height, int32_t row_bytes, int kernel, int stride,
@@ -378,6 +382,10 @@ static int32_t add(net *n, const char *op, int32_t a, int32_t b, int32_t height,
     stored[1].bytes = 4 * (uint64_t)channels;
     desc.stored = stored;
     desc.stored_count = weights ? 2 : 0;
+    if (a < 0 && n->streams) {
+        desc.rows = (uint64_t)height;
+        desc.stream = 1;
+    }
     if (kernel && n->with_rows) {
         relations[0].kind = relations[1].kind = kernel > 1 ? TL_RELATION_WINDOW : TL_RELATION_SAME;
         if (kernel > 1) {
@@ -600,17 +608,235 @@ static void compare_with_rival(int index, int with_rows, int count, long *won) {
 }
 
 static void networks_are_no_worse_than_a_rivals(void **state) {
-    int index, count = scaled(6), choices = scaled(1) > 1 ? 10000 : 300;
+    int index, count = scaled(6), choices = is_soaked() ? 10000 : 300;
     long won = 0;
     (void)state;
     for (index = 0; index < count && index < 60; index++) compare_with_rival(index * 3 % 60 + index / 20, 0, choices, &won);
     assert_true(won > 0);
 }
 
+static void networks_in_rows_are_no_worse_than_a_rivals(void **state) {
+    int index, count = is_soaked() ? 32 : 3, choices = is_soaked() ? 1000 : 20;
+    long won = 0;
+    (void)state;
+    for (index = 0; index < count; index++) compare_with_rival(index, 1, choices, &won);
+    assert_true(won > 0);
+}
+
+// A chain of windows, with a skip now and then, whose rows may be cut.
+static void make_row_net(tl_random *random, problem *p) {
+    int32_t height = 8, at, skip, i, count = random_count(random, 2, 5), channels;
+    net n;
+    memset(&n, 0, sizeof n);
+    n.streams = random_chance(random, 40);
+    tl_init_graph(&n.graph);
+    skip = at = add(&n, "input", -1, -1, height, 8 * 4, 0, 0, 0, 0);
+    for (i = 0; i < count; i++) {
+        int stride = height > 2 && random_chance(random, 30) ? 2 : 1;
+        channels = random_count(random, 1, 8);
+        if (i == count - 1 && stride == 1 && skip != at && random_chance(random, 50)) {
+            uint64_t bytes = n.graph.outputs[n.graph.nodes[at].first_output].bytes;
+            if (n.graph.outputs[n.graph.nodes[skip].first_output].bytes == bytes && !n.graph.nodes[skip].is_input) {
+                at = add(&n, "add", at, skip, height, (int32_t)bytes / height, 1, 1, 0, 0);
+                continue;
+            }
+        }
+        skip = at;
+        height /= stride;
+        n.with_rows = i == 0 || random_chance(random, 70);
+        at = add(&n, "conv2d", at, -1, height, 8 * channels * 4, stride > 1 || random_chance(random, 70) ? 3 : 1, stride, 9, channels);
+        if (n.graph.nodes[at].inplace >= 0) fail_msg("in place");
+    }
+    p->graph = n.graph;
+}
+
+static void every_choice_in_rows_is_compared(void **state) {
+    tl_random random = { 7402 };
+    int round, rounds = scaled(60);
+    long proven = 0, refused = 0, smaller = 0;
+    int32_t k;
+    (void)state;
+    for (round = 0; round < rounds; round++) {
+        static problem p;
+        make_row_net(&random, &p);
+        make_desc(&random, &p);
+        p.desc.may_cut_rows = 1;
+        for (k = 0; k < p.graph.node_count; k++) p.slots[k] = (uint8_t)random_chance(&random, 30);
+        p.desc.in_slots = p.slots;
+        smaller += place_in_rows(&p.graph, p.slots, 1) < place(&p.graph, 1);
+        do make_schemes(&random, &p, 3);
+        while (count_choices(&p) > 100);
+        make_limits(&random, &p);
+        compare(&p, &proven, &refused);
+        tl_free_graph(NULL, &p.graph);
+    }
+    assert_true(proven + refused == rounds && smaller > rounds / 4);
+}
+
+// -- what is refused, and what fails --
+
+static void assert_refused(const tl_fit_desc *desc, tl_result code, const char *sentence) {
+    tl_env env = silent_env();
+    tl_precision_fit fit;
+    memset(&fit, 0xff, sizeof fit);
+    assert_int_equal(tl_fit_precision(&env, desc, &fit), code);
+    assert_string_equal(env.error.text, sentence);
+    assert_true(!fit.plan.memory && !fit.ram_bytes && !fit.proven);
+}
+
+static tl_graph small_graph(void) {
+    return graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=400 needs=none in=- dies\n"
+                    "node 1 a linear fwd=900 bwd=0 out=800 needs=none in=0 grad=no stored=4000:f32,80:f32\n"
+                    "node 2 b linear fwd=900 bwd=0 out=40 needs=none in=1 grad=no stored=2000:f32,40:f32\nend 3\n");
+}
+
+static void broken_fields_are_refused(void **state) {
+    tl_graph graph = small_graph();
+    tl_fit_desc good, bad;
+    const char *replaced = "tl_fit_precision: precision: training, criterion, objective, least_speedup, priorities and "
+                           "evaluate must be 0";
+    (void)state;
+    memset(&good, 0, sizeof good);
+    good.precision.graph = &graph;
+    bad = good; bad.precision.training = 1;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, replaced);
+    bad = good; bad.precision.criterion = TL_CRITERION_BALANCED;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, replaced);
+    bad = good; bad.precision.objective = TL_OBJECTIVE_BYTES;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, replaced);
+    bad = good; bad.precision.least_speedup = 2;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, replaced);
+    bad = good; bad.precision.priorities[TL_SCHEME_I8] = 1;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, replaced);
+    bad = good; bad.precision.round_limit = 1;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, replaced);
+    bad = good; bad.precision.loss_limit = -1;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, "tl_fit_precision: loss_limit: must be >= 0 and a number");
+    bad = good; bad.minimized = TL_MEASURE_COUNT;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, "tl_fit_precision: minimized: unknown");
+    bad = good; bad.may_cut_rows = 2;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, "tl_fit_precision: may_cut_rows: must be 0 or 1");
+    bad = good; bad.alignment_bytes = 3;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, "tl_fit_precision: alignment_bytes: must be 0 or a power of two");
+    bad = good; bad.arena_limit = -1;
+    assert_refused(&bad, TL_ERROR_INVALID_ARG, "tl_fit_precision: arena_limit: must be >= 0");
+    tl_free_graph(NULL, &graph);
+}
+
+// Lossless is all in f32; what that takes more than the limits allow is said for each.
+static void limits_that_nothing_meets_are_named(void **state) {
+    tl_graph graph = small_graph();
+    tl_env env = silent_env();
+    tl_precision_fit fit;
+    tl_fit_desc desc;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.precision.graph = &graph;
+    desc.flash_bytes = 6119;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_fit_precision: ram_bytes: no choice was found within all limits; the "
+                   "least of each within the others: ram none, flash 6120, loss 4.652e-8, cost none");
+    desc.flash_bytes = 6120;
+    desc.ram_bytes = 1199;
+    assert_refused(&desc, TL_ERROR_INFEASIBLE, "tl_fit_precision: ram_bytes: no choice was found within all limits; the "
+                   "least of each within the others: ram 1200, flash none, loss 9.304e-8, cost none");
+    desc.ram_bytes = 1200;
+    assert_int_equal(tl_fit_precision(&env, &desc, &fit), TL_OK);
+    assert_true(fit.proven && fit.ram_bytes == 1200 && fit.flash_bytes == 6120 && fit.cost == 1800 && fit.loss <= 0);
+    tl_free_precision_fit(NULL, &fit);
+    tl_free_precision_fit(NULL, &fit);
+    tl_free_precision_fit(NULL, NULL);
+    tl_free_graph(NULL, &graph);
+}
+
+static int stop_at_once(int32_t arena_count, int32_t arena_limit, void *user) {
+    assert_true(arena_count > 0 && arena_count <= arena_limit);
+    ++*(int *)user;
+    return 1;
+}
+
+// A search that is stopped has what it found; its bound stays one.
+static void a_search_may_be_stopped(void **state) {
+    tl_env env = silent_env();
+    tl_precision_fit whole, first;
+    static problem p;
+    tl_random random = { 7403 };
+    int calls = 0;
+    (void)state;
+    make_network(0, 0, &p);
+    make_desc(&random, &p);
+    make_network_schemes(&random, &p);
+    p.desc.minimized = TL_MEASURE_RAM;
+    p.desc.precision.loss_limit = 0.01;
+    assert_int_equal(tl_fit_precision(&env, &p.desc, &whole), TL_OK);
+    p.desc.progress = stop_at_once;
+    p.desc.user = &calls;
+    assert_int_equal(tl_fit_precision(&env, &p.desc, &first), TL_OK);
+    assert_true(calls == 1 && first.arena_count == 1 && first.bound <= whole.ram_bytes && first.ram_bytes >= whole.ram_bytes);
+    tl_free_precision_fit(NULL, &first);
+    p.desc.progress = NULL;
+    p.desc.arena_limit = 2;
+    assert_int_equal(tl_fit_precision(&env, &p.desc, &first), TL_OK);
+    assert_true(first.arena_count <= 2);
+    tl_free_precision_fit(NULL, &first);
+    tl_free_precision_fit(NULL, &whole);
+    tl_free_graph(NULL, &p.graph);
+}
+
+static void every_failing_allocation_is_survived(void **state) {
+    static problem p;
+    tl_random random = { 7404 };
+    int rows;
+    (void)state;
+    for (rows = 0; rows < 2; rows++) {
+        tl_result result = TL_ERROR_NO_MEMORY;
+        long at;
+        make_row_net(&random, &p);
+        make_desc(&random, &p);
+        make_schemes(&random, &p, 2);
+        p.desc.may_cut_rows = rows;
+        p.desc.minimized = TL_MEASURE_RAM;
+        p.desc.arena_limit = 3;
+        for (at = 0; result; at++) {
+            failing_alloc f = { 0, 0, 0, 0 };
+            tl_env env = failing_env(&f, at);
+            tl_precision_fit fit;
+            result = tl_fit_precision(&env, &p.desc, &fit);
+            if (result) {
+                assert_int_equal(result, TL_ERROR_NO_MEMORY);
+                assert_true(is_zero(&fit, sizeof fit));
+                assert_non_null(strstr(env.error.text, "no memory"));
+            }
+            tl_free_precision_fit(&env, &fit);
+            assert_int_equal(f.live, 0);
+        }
+        assert_true(at > 20);
+        tl_free_graph(NULL, &p.graph);
+    }
+}
+
+static void measures_have_names(void **state) {
+    tl_measure measure = TL_MEASURE_COUNT;
+    int k;
+    (void)state;
+    for (k = 0; k < TL_MEASURE_COUNT; k++) {
+        assert_int_equal(tl_parse_measure(tl_name_measure((tl_measure)k), &measure), 1);
+        assert_int_equal(measure, k);
+    }
+    assert_int_equal(tl_parse_measure("Flash", &measure), 0);
+    assert_string_equal(tl_name_measure(TL_MEASURE_COUNT), "?");
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_choice_is_compared),
+        cmocka_unit_test(every_choice_in_rows_is_compared),
+        cmocka_unit_test(broken_fields_are_refused),
+        cmocka_unit_test(limits_that_nothing_meets_are_named),
+        cmocka_unit_test(a_search_may_be_stopped),
+        cmocka_unit_test(every_failing_allocation_is_survived),
+        cmocka_unit_test(measures_have_names),
         cmocka_unit_test(networks_are_no_worse_than_a_rivals),
+        cmocka_unit_test(networks_in_rows_are_no_worse_than_a_rivals),
     };
     cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -829,7 +829,7 @@ TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied
 //
 // RAM, flash, loss and cost of an inference in one choice: any of them are limited, one is minimised.
 //
-//     48 KiB of RAM, 120 KiB of flash --tl_fit_precision--> schemes of the least loss --tl_apply_precision--> graph
+//     48 KiB of RAM, 120 KiB of flash --tl_fit_precision--> schemes of least loss --tl_apply_precision--> graph
 //
 // The RAM is that of the arena which the graph of the choice takes when it is planned and placed, conversions
 // and line buffers included: not a sum over tensors, of which most do not live at the same time.
@@ -844,8 +844,8 @@ TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied
 typedef enum tl_measure { TL_MEASURES(TLI_ENUM) TL_MEASURE_COUNT } tl_measure;
 
 typedef struct tl_fit_desc {
-    // graph, device, profiles, losses, costs and which schemes are allowed; loss_limit: 0 = lossless, infinity = no
-    // limit. Of the rest all is 0: criterion, objective, least_speedup, training, priorities, evaluate
+    // Graph, device, profiles, losses, costs and which schemes are allowed; loss_limit: 0 = lossless, infinity =
+    // no limit. Of the rest all is 0: criterion, objective, least_speedup, training, priorities, evaluate
     tl_precision_desc precision;
     tl_measure minimized;          // 0 = ram; its own limit holds as well
     uint64_t   ram_bytes;          // most bytes of the arena; 0 = no limit
@@ -854,8 +854,9 @@ typedef struct tl_fit_desc {
     uint64_t   alignment_bytes;    // of places in the arena, a power of two; 0 = 1
     int32_t    may_cut_rows;       // 1 = nodes with rows become regions with line buffers (tl_plan_rows)
     uint64_t   call_cost, rows_work_limit;  // of these, as tl_rows_desc.call_cost and work_limit
+    const uint8_t *in_slots;       // [node_count] of these, as tl_rows_desc.in_slots
     int32_t    arena_limit;        // arenas that are placed at most; 0 = 4000
-    int      (*progress)(int32_t arena_count, int32_t arena_limit, void *user);  // 1 = stop with the best so far
+    int      (*progress)(int32_t arena_count, int32_t arena_limit, void *user);  // 1 = stop with the best one
     void      *user;               // passed to progress
 } tl_fit_desc;
 
@@ -874,8 +875,8 @@ typedef struct tl_precision_fit {
 // Choose a scheme for every node within limits of RAM, flash, loss and cost.
 //
 //   desc   its progress function is called after each arena that was placed
-//   fit    overwritten; release with tl_free_precision_fit. Its plan goes to tl_apply_precision with any_input = 1
-//          where input_schemes are given
+//   fit    overwritten; release with tl_free_precision_fit. Its plan goes to tl_apply_precision, with any_input
+//          = 1 where input_schemes are given
 //
 // Limits of RAM leave out the schemes and conversions in whose calls more would live; for what is left the sums
 // are minimised exactly, as by tl_plan_precision, which gives candidates and the bound. Candidates are improved
@@ -883,8 +884,8 @@ typedef struct tl_precision_fit {
 // choices that are left are searched, which ends in small graphs. Line buffers are planned for each choice; the
 // bound then knows the narrowest formats alone.
 //
-// Errors:  those of tl_plan_precision; TL_ERROR_INFEASIBLE: no choice was found within all limits; the text names
-//          the least of each within the others, tl_find_least_budget that of RAM; TL_ERROR_INVALID_ARG,
+// Errors:  those of tl_plan_precision; TL_ERROR_INFEASIBLE: no choice was found within all limits; the text
+//          names the least of each within the others, tl_find_least_budget that of RAM; TL_ERROR_INVALID_ARG,
 //          TL_ERROR_NO_MEMORY, and those of tl_plan_rows. *fit is all zero then.
 // Cost:    arena_limit plans of the graph, and 4 million steps; a refusal five times that.
 // Threads: safe with one env per thread.

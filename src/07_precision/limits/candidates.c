@@ -29,12 +29,13 @@ static uint64_t tli_exceed_loss(const tli_limits *f, const tli_amounts *amounts)
 static uint64_t tli_sum_excess(const tli_limits *f, const tli_amounts *amounts) {
     return tli_exceed(amounts->of[TL_MEASURE_RAM], f->limits.of[TL_MEASURE_RAM]) +
            tli_exceed(amounts->of[TL_MEASURE_FLASH], f->limits.of[TL_MEASURE_FLASH]) +
-           tli_exceed(amounts->of[TL_MEASURE_COST], f->limits.of[TL_MEASURE_COST]) + tli_exceed_loss(f, amounts);
+           tli_exceed(amounts->of[TL_MEASURE_COST], f->limits.of[TL_MEASURE_COST]) +
+           tli_exceed_loss(f, amounts);
 }
 
 // Whether a choice is better: it exceeds less, then it takes less of what is minimised, then of the others.
-static int tli_is_better_choice(const tli_limits *f, uint64_t excess, const tli_amounts *a, uint64_t than_excess,
-                         const tli_amounts *than) {
+static int tli_is_better_choice(const tli_limits *f, uint64_t excess, const tli_amounts *a,
+                                uint64_t than_excess, const tli_amounts *than) {
     static const uint8_t ties[] = { TL_MEASURE_COST, TL_MEASURE_LOSS, TL_MEASURE_RAM, TL_MEASURE_FLASH };
     size_t k;
     if (excess != than_excess) return excess < than_excess;
@@ -76,7 +77,8 @@ static int tli_beats(tli_limits *f, const uint8_t *schemes, uint64_t *excess, tl
         own_excess = tli_sum_excess(f, &own);
         if (f->result || !tli_is_better_choice(f, own_excess, &own, *excess, amounts)) return 0;
     }
-    if (f->desc.progress && (f->desc.progress)(f->arena_count, f->desc.arena_limit, f->desc.user)) f->stopped = 1;
+    if (f->desc.progress && (f->desc.progress)(f->arena_count, f->desc.arena_limit, f->desc.user))
+        f->stopped = 1;
     *excess = own_excess;
     *amounts = own;
     return 1;

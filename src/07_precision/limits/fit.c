@@ -4,7 +4,7 @@
 
 // -- several limits: the search --
 //
-//     relaxations --candidates--> improved: one node, a run of nodes, two nodes --> all that is left, depth first
+//     relaxations --candidates--> improved: one node, a run, two nodes --> all that is left, depth first
 //
 // The search in depth runs through all choices that the sums and the calls of the nodes allow; where it ends,
 // the best one is proven.
@@ -70,8 +70,8 @@ static void tli_improve_choice(tli_limits *f, const uint8_t *schemes) {
     tli_copy(f->trial, schemes, (size_t)f->p.node_count);
     tli_zero(&amounts, sizeof amounts);
     if (!tli_beats(f, f->trial, &excess, &amounts)) return;
-    while (tli_may_go_on(f) && (tli_change_runs(f, &excess, &amounts) || tli_change_pairs(f, &excess, &amounts)))
-        continue;
+    while (tli_may_go_on(f) &&
+           (tli_change_runs(f, &excess, &amounts) || tli_change_pairs(f, &excess, &amounts))) continue;
     tli_try_choice(f, f->trial);
 }
 
@@ -110,7 +110,8 @@ static uint64_t tli_find_most(const tli_limits *f, tl_measure measure) {
 }
 
 // Whether a choice that begins so, with a node in a scheme, can still be of use.
-static int tli_may_extend(const tli_limits *f, int32_t id, int32_t scheme, const tli_prefix *before, tli_prefix *with) {
+static int tli_may_extend(const tli_limits *f, int32_t id, int32_t scheme, const tli_prefix *before,
+                          tli_prefix *with) {
     size_t at = tli_fit_at(id, scheme);
     double most = tli_f64_of(tli_find_most(f, TL_MEASURE_LOSS)), loss;
     if (!f->possible[at]) return 0;
@@ -122,7 +123,8 @@ static int tli_may_extend(const tli_limits *f, int32_t id, int32_t scheme, const
     return with->flash + f->suffix_flash[id + 1] <= tli_find_most(f, TL_MEASURE_FLASH) &&
            with->cost + f->suffix_cost[id + 1] <= tli_find_most(f, TL_MEASURE_COST) &&
            !(loss - loss / 1e9 > most) &&
-           (f->desc.may_cut_rows || tli_bound_call(f, id, (tl_scheme)scheme) <= tli_find_most(f, TL_MEASURE_RAM));
+           (tli_may_be_cut(f, id) ||
+            tli_bound_call(f, id, (tl_scheme)scheme) <= tli_find_most(f, TL_MEASURE_RAM));
 }
 
 // Search through all choices. Returns 1 if that came to its end.
@@ -146,14 +148,16 @@ static int tli_search_in_depth(tli_limits *f) {
 
 static tli_rule tli_find_fit_rule(const tl_fit_desc *desc) {
     const tl_precision_desc *precision = &desc->precision;
-    int32_t k, other = precision->training || precision->criterion || precision->objective || precision->evaluate ||
-                       precision->round_limit || precision->allow_f16 || precision->f16_nodes;
+    int32_t k, other = precision->training || precision->criterion || precision->objective ||
+                       precision->evaluate || precision->round_limit || precision->allow_f16 ||
+                       precision->f16_nodes;
     for (k = 0; k < TL_SCHEME_COUNT; k++) other |= precision->priorities[k] < 0 || precision->priorities[k] > 0;
     if (other || precision->least_speedup < 0 || precision->least_speedup > 0)
         return TLI_RULE(PRECISION_HAS_WHAT_LIMITS_REPLACE);
     if (!tli_is_below((int64_t)desc->minimized, TL_MEASURE_COUNT)) return TLI_RULE(MINIMIZED_UNKNOWN);
     if (desc->may_cut_rows & ~1) return TLI_RULE(MAY_CUT_ROWS_MUST_BE_0_OR_1);
-    if (desc->alignment_bytes & (desc->alignment_bytes - 1)) return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
+    if (desc->alignment_bytes & (desc->alignment_bytes - 1))
+        return TLI_RULE(ALIGNMENT_BYTES_MUST_BE_0_OR_POWER);
     if (desc->arena_limit < 0) return TLI_RULE(ARENA_LIMIT_MUST_NOT_BE_NEGATIVE);
     return TLI_NO_RULE;
 }
@@ -162,10 +166,12 @@ static int tli_add_fit_arrays(tli_limits *f) {
     uint64_t nodes = (uint64_t)f->graph->node_count, tensors = (uint64_t)f->graph->tensor_count;
     uint64_t nets = (uint64_t)f->p.net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
     uint64_t all = (uint64_t)f->p.node_count, rows = nodes * TL_SCHEME_COUNT;
-    f->numbers = (uint64_t *)tli_alloc_array(f->env, rows + nets + tensors + 5 * (nodes + 1), sizeof *f->numbers);
+    uint64_t slots = nodes + tensors * TL_FORMAT_COUNT;
+    f->numbers = (uint64_t *)tli_alloc_array(f->env, rows + nets + tensors + 5 * (nodes + 1),
+                                             sizeof *f->numbers);
     f->suffix_losses = (double *)tli_alloc_array(f->env, nodes + 1, sizeof *f->suffix_losses);
     f->lasts = (int32_t *)tli_alloc_array(f->env, tensors, sizeof *f->lasts);
-    f->marks = (uint8_t *)tli_alloc_array(f->env, rows + (3 + TLI_FIT_POOL) * all, 1);
+    f->marks = (uint8_t *)tli_alloc_array(f->env, rows + (3 + TLI_FIT_POOL) * all + slots, 1);
     f->made = (tl_precision_node *)tli_alloc_array(f->env, nodes, sizeof *f->made);
     f->stack = (tli_prefix *)tli_alloc_array(f->env, nodes + 1, sizeof *f->stack);
     if (!f->numbers || !f->suffix_losses || !f->lasts || !f->marks || !f->made || !f->stack) return 0;
@@ -181,7 +187,8 @@ static int tli_add_fit_arrays(tli_limits *f) {
     f->best = f->possible + rows;
     f->trial = f->best + all;
     f->kept = f->trial + all;
-    f->pool = f->kept + all;
+    f->slots = f->kept + all;
+    f->pool = f->slots + slots;
     return 1;
 }
 
@@ -228,6 +235,7 @@ static tl_result tli_find_rows_floor(tli_limits *f) {
     for (i = 0; i < narrow.tensor_count; i++) ((tl_node_output *)narrow.outputs)[i].bytes = f->least[i];
     tli_zero(&desc, sizeof desc);
     desc.graph = &narrow;
+    desc.in_slots = f->desc.in_slots;
     desc.work_limit = f->desc.rows_work_limit;
     result = tl_plan_rows(f->env, &desc, &rows);
     if (!result) f->live_floor = rows.peak_bytes;
@@ -291,8 +299,8 @@ static void tli_search_fit(tli_limits *f) {
     tli_relax_limits(f);
     for (i = 0; i < f->pool_count && !f->impossible && tli_may_go_on(f); i++)
         tli_improve_choice(f, f->pool + (size_t)i * (size_t)f->p.node_count);
-    if (f->impossible || f->result || (f->found && !f->excess && f->amounts.of[f->desc.minimized] <= f->bound)) return;
-    if (!tli_search_in_depth(f)) return;
+    if (f->found && !f->excess && f->amounts.of[f->desc.minimized] <= f->bound) return;
+    if (f->impossible || f->result || !tli_search_in_depth(f)) return;
     if (f->found && !f->excess) f->bound = f->amounts.of[f->desc.minimized];
     else f->impossible = 1;
 }
@@ -300,7 +308,8 @@ static void tli_search_fit(tli_limits *f) {
 // -- several limits: what cannot be held --
 
 // The least of one amount, within the limits of the others; TL_UNLIMITED where nothing was found.
-static uint64_t tli_find_least_amount(tl_env *env, tli_function function, const tl_fit_desc *desc, tl_measure measure) {
+static uint64_t tli_find_least_amount(tl_env *env, tli_function function, const tl_fit_desc *desc,
+                                      tl_measure measure) {
     tl_fit_desc other = *desc;
     uint64_t amount = TL_UNLIMITED;
     tli_limits f;

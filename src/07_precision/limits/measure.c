@@ -4,10 +4,11 @@
 
 // -- several limits: what a choice takes --
 //
-// A choice of schemes has four amounts: the RAM of its placed arena, the flash of its weights and constants, its
-// loss and its cost. Three are sums. The RAM is that of the graph that the choice makes, with conversions as
-// nodes and, where rows may be cut, with line buffers: it is made, planned and placed. Before that, the live
-// bytes of the choice tell whether it is worth it: no arena is smaller than what lives at one instant.
+// A choice of schemes has four amounts: the RAM of its placed arena, the flash of its weights and constants,
+// its loss and its cost. Three are sums. The RAM is that of the graph that the choice makes, with conversions
+// as nodes and, where rows may be cut, with line buffers: it is made, planned and placed. Before that, the live
+// bytes of the choice tell whether it is worth it: no arena is smaller than what lives at one instant. What
+// crosses the call of a node that no region of rows holds is whole, but for streams.
 //
 //     amounts of a choice:   sums --too much?--> live bytes --too much?--> the graph, rows, places
 //
@@ -35,9 +36,10 @@ typedef struct tli_limits {
     double     *suffix_losses;   // [nodes + 1] the same
     tli_prefix *stack;           // [nodes + 1] of the search in depth
     int32_t    *lasts;           // [tensors] the last node that reads it; node_count = it is there at the end
-    uint8_t    *marks;           // the block that holds the next five
+    uint8_t    *marks;           // the block that holds the next six
     uint8_t    *possible;        // [nodes x schemes] 1 = the node may have it
     uint8_t    *best, *trial, *kept;       // [node_count of the choice] schemes
+    uint8_t    *slots;           // [nodes + conversions at most] tl_fit_desc.in_slots, of the graph of a choice
     uint8_t    *pool;            // [TLI_FIT_POOL x node_count of the choice] schemes of candidates
     tl_precision_node *made;     // [nodes] a plan of the schemes at hand
     int32_t     pool_count;
@@ -100,8 +102,21 @@ static uint64_t tli_fit_bytes(const tli_limits *f, int32_t tensor, tl_format for
     return tl_find_format_bytes(format, f->graph->outputs[tensor].bytes);
 }
 
-// What a call of a node holds beside what lives across it: its outputs, and its scratch. Where it may write over
-// an input, the smaller of both counts once.
+// Whether a node may be in a region of rows: tensors that cross its call need not be whole then.
+static int tli_may_be_cut(const tli_limits *f, int32_t id) {
+    const tl_node *node = &f->graph->nodes[id];
+    return f->desc.may_cut_rows && (node->is_input || node->takes_blocks || tli_find_rows(f->graph, id));
+}
+
+// Whether a tensor is a stream that may be loaded row by row.
+static int tli_is_streamed(const tli_limits *f, int32_t tensor) {
+    int32_t maker = f->graph->outputs[tensor].node;
+    const tl_node_rows *rows = f->graph->nodes[maker].is_input ? tli_find_rows(f->graph, maker) : NULL;
+    return f->desc.may_cut_rows && rows && rows->stream;
+}
+
+// What a call of a node holds beside what lives across it: its outputs, and its scratch. Where it may write
+// over an input, the smaller of both counts once.
 static uint64_t tli_find_call_bytes(const tli_limits *f, int32_t id, tl_format format) {
     const tl_node *node = &f->graph->nodes[id];
     uint64_t sum = node->fwork_bytes, in, out;
@@ -123,8 +138,8 @@ static int tli_reads_before(const tl_graph *graph, const tl_node *node, int32_t 
     return 0;
 }
 
-// No fewer bytes live in a call of a node in a scheme, whatever the schemes of the others are; of a graph input,
-// at the first instant.
+// No fewer bytes live in a call of a node in a scheme, whatever the schemes of the others are; of a graph
+// input, at the first instant.
 static uint64_t tli_bound_call(const tli_limits *f, int32_t id, tl_scheme scheme) {
     const tl_node *node = &f->graph->nodes[id];
     tl_format format = tl_find_scheme_format(scheme);
@@ -135,7 +150,7 @@ static uint64_t tli_bound_call(const tli_limits *f, int32_t id, tl_scheme scheme
     for (k = 0; k < node->input_count; k++) {
         int32_t tensor = f->graph->inputs[node->first_input + k].tensor;
         if (tli_is_statistic(f->graph, tensor) || tli_reads_before(f->graph, node, k)) continue;
-        sum += tli_fit_bytes(f, tensor, format) - f->least[tensor];
+        if (!tli_is_streamed(f, tensor)) sum += tli_fit_bytes(f, tensor, format) - f->least[tensor];
     }
     return sum;
 }
@@ -144,6 +159,12 @@ static uint64_t tli_bound_call(const tli_limits *f, int32_t id, tl_scheme scheme
 static int32_t tli_find_begin(const tl_graph *graph, int32_t tensor) {
     int32_t node = graph->outputs[tensor].node;
     return graph->nodes[node].is_input ? 0 : node + 1;
+}
+
+// Note that a tensor may be found in the format of a scheme.
+static void tli_note_format(tli_limits *f, int32_t tensor, int32_t scheme) {
+    uint64_t bytes = tli_fit_bytes(f, tensor, tl_find_scheme_format((tl_scheme)scheme));
+    f->least[tensor] = tli_smaller_u64(f->least[tensor], bytes);
 }
 
 // The narrowest format of each tensor, its last reader, and what lives across each instant at least.
@@ -165,19 +186,16 @@ static void tli_find_narrowest_bytes(tli_limits *f) {
         int32_t maker = graph->outputs[i].node;
         if (tli_is_statistic(graph, i)) continue;
         for (k = 0; k < TL_SCHEME_COUNT; k++)
-            if (f->p.costs[tli_fit_at(maker, k)] != TL_FORBIDDEN)
-                f->least[i] = tli_smaller_u64(f->least[i], tli_fit_bytes(f, i, tl_find_scheme_format((tl_scheme)k)));
+            if (f->p.costs[tli_fit_at(maker, k)] != TL_FORBIDDEN) tli_note_format(f, i, k);
     }
     for (i = 0; i < f->p.net_count; i++)
         for (net = &f->p.nets[i], r = 0; r < net->reader_count; r++)
-            for (k = 0; k < TL_SCHEME_COUNT; k++) {
-                uint64_t *least = &f->least[f->p.net_tensors[i]];
-                if (f->p.costs[tli_fit_at(net->readers[r], k)] == TL_FORBIDDEN) continue;
-                *least = tli_smaller_u64(*least, tli_fit_bytes(f, f->p.net_tensors[i],
-                                                               tl_find_scheme_format((tl_scheme)k)));
-            }
+            for (k = 0; k < TL_SCHEME_COUNT; k++)
+                if (f->p.costs[tli_fit_at(net->readers[r], k)] != TL_FORBIDDEN)
+                    tli_note_format(f, f->p.net_tensors[i], k);
     for (i = 0; i < graph->tensor_count; i++)
-        for (k = tli_find_begin(graph, i); k <= f->lasts[i]; k++) f->between[k] += f->least[i];
+        for (k = tli_find_begin(graph, i); k <= f->lasts[i] && !tli_is_streamed(f, i); k++)
+            f->between[k] += f->least[i];
 }
 
 // When a tensor, and each copy of it in another format, lives under given schemes, as nodes whose calls see it.
@@ -241,16 +259,19 @@ static uint64_t tli_bound_live(tli_limits *f, const uint8_t *schemes) {
     int32_t nodes = f->graph->node_count, i;
     uint64_t most = f->live_floor;
     tli_lives spans;
-    if (f->desc.may_cut_rows) return most;
     for (i = 0; i <= nodes; i++) f->across[i] = f->widened[i] = 0;
     for (i = 0; i < f->p.net_count; i++) {
+        if (tli_is_streamed(f, f->p.net_tensors[i])) continue;
         tli_find_lives_of(f, i, schemes, &spans);
         tli_add_lives(f, i, &spans);
     }
-    for (i = 0; i < nodes; i++)
-        most = tli_larger_u64(most, f->across[i] +
-                              tli_find_call_bytes(f, i, tl_find_scheme_format((tl_scheme)schemes[i])));
+    for (i = 0; i < nodes; i++) {
+        tl_format format = tl_find_scheme_format((tl_scheme)schemes[i]);
+        if (tli_may_be_cut(f, i)) continue;
+        most = tli_larger_u64(most, f->across[i] + tli_find_call_bytes(f, i, format));
+    }
     for (i = 0; i < f->p.net_count; i++) {
+        if (tli_may_be_cut(f, f->p.nets[i].producer)) continue;
         tli_find_lives_of(f, i, schemes, &spans);
         most = tli_larger_u64(most, tli_bound_conversions(f, i, &spans));
     }
@@ -305,13 +326,19 @@ static tl_result tli_place_inference(const tli_limits *f, const tl_graph *graph,
 }
 
 // Cut the rows of a graph where that is asked for, then place it.
-static tl_result tli_place_rows(const tli_limits *f, const tl_graph *graph, uint64_t *arena_bytes) {
+static tl_result tli_place_rows(const tli_limits *f, const tl_precision_graph *applied,
+                                uint64_t *arena_bytes) {
+    const tl_graph *graph = &applied->graph;
     tl_rows_desc desc;
     tl_rows_plan rows;
     tl_result result;
+    int32_t i;
     if (!f->desc.may_cut_rows) return tli_place_inference(f, graph, arena_bytes);
+    for (i = 0; i < graph->node_count && f->desc.in_slots; i++)   // no conversion is one
+        f->slots[i] = applied->new_nodes[applied->nodes[i]] == i && f->desc.in_slots[applied->nodes[i]];
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
+    desc.in_slots = f->desc.in_slots ? f->slots : NULL;
     desc.alignment_bytes = f->desc.alignment_bytes;
     desc.call_cost = f->desc.call_cost;
     desc.work_limit = f->desc.rows_work_limit;
@@ -326,7 +353,7 @@ static uint64_t tli_find_ram(tli_limits *f, const uint8_t *schemes) {
     tl_precision_graph applied;
     uint64_t bytes = UINT64_MAX;
     tl_result result = tli_make_choice(f, schemes, &applied);
-    if (!result) result = tli_place_rows(f, &applied.graph, &bytes);
+    if (!result) result = tli_place_rows(f, &applied, &bytes);
     tl_free_precision_graph(f->env, &applied);
     f->arena_count++;
     if (result) tli_fit_fail(f, result);

@@ -47,17 +47,18 @@ static void tli_weigh_choice(tli_limits *f, const uint8_t *possible, uint64_t ra
         for (k = 0; k < TL_SCHEME_COUNT; k++) {
             size_t at = tli_fit_at(i, k);
             p->costs[at] = TL_FORBIDDEN;
-            if (!possible[at] || (!f->desc.may_cut_rows && tli_bound_call(f, i, (tl_scheme)k) > ram)) continue;
+            if (!possible[at] || (!tli_may_be_cut(f, i) && tli_bound_call(f, i, (tl_scheme)k) > ram)) continue;
             p->costs[at] = w->flash * f->flash[at] + w->cost * p->times[at] + w->tensors * p->bytes[at];
         }
     for (i = 0; i < p->net_count; i++)
         for (from = 0; from < TL_FORMAT_COUNT; from++)
             for (to = 0; to < TL_FORMAT_COUNT; to++) {
                 size_t at = ((size_t)i * TL_FORMAT_COUNT + (size_t)from) * TL_FORMAT_COUNT + (size_t)to;
+                uint64_t copy = tli_fit_bytes(f, p->net_tensors[i], (tl_format)to);
+                int is_whole = !tli_may_be_cut(f, p->nets[i].producer);
                 if (from == to) continue;
-                p->net_costs[at] = !f->desc.may_cut_rows && tli_bound_conversion(f, i, from, to) > ram
-                    ? TL_FORBIDDEN : w->cost * f->net_times[at] +
-                                     w->tensors * tli_fit_bytes(f, p->net_tensors[i], (tl_format)to);
+                p->net_costs[at] = w->cost * f->net_times[at] + w->tensors * copy;
+                if (is_whole && tli_bound_conversion(f, i, from, to) > ram) p->net_costs[at] = TL_FORBIDDEN;
             }
 }
 
@@ -147,7 +148,8 @@ static int tli_relax_loss(tli_limits *f, uint64_t ram, double *loss) {
 
 // a times what is minimised and b times the other one, where b / a = 2^(quarters / 4) of what makes both sums
 // about as large; b is 0 in the first turn.
-static void tli_find_multiplier_pair(const tli_limits *f, int32_t quarters, int is_first, uint64_t *a, uint64_t *b) {
+static void tli_find_multipliers(const tli_limits *f, int32_t quarters, int is_first, uint64_t *a,
+                                 uint64_t *b) {
     static const uint16_t roots[4] = { 1024, 1218, 1448, 1722 };    // 2^(10 + k / 4)
     int cost = f->desc.minimized == TL_MEASURE_COST;
     uint64_t own = cost ? f->cost_sum : f->flash_sum, other = cost ? f->flash_sum : f->cost_sum;
@@ -169,7 +171,7 @@ static int tli_relax_sum(tli_limits *f, uint64_t ram) {
         tl_result result;
         uint64_t a, b, paid, amount;
         tli_zero(&w, sizeof w);
-        tli_find_multiplier_pair(f, quarters, !turn, &a, &b);
+        tli_find_multipliers(f, quarters, !turn, &a, &b);
         w.flash = own == TL_MEASURE_FLASH ? a : b;
         w.cost = own == TL_MEASURE_FLASH ? b : a;
         if (!a) break;
@@ -207,12 +209,13 @@ static int32_t tli_list_amounts(const tli_limits *f, uint64_t *sorted) {
     int32_t count = 0, i, k, from, to;
     for (i = 0; i < f->graph->node_count; i++)
         for (k = 0; k < TL_SCHEME_COUNT; k++)
-            if (f->possible[tli_fit_at(i, k)])
+            if (f->possible[tli_fit_at(i, k)] && !tli_may_be_cut(f, i))
                 count += tli_add_amount(sorted, count, tli_bound_call(f, i, (tl_scheme)k));
     for (i = 0; i < f->p.net_count; i++)
         for (from = 0; from < TL_FORMAT_COUNT; from++)
             for (to = 0; to < TL_FORMAT_COUNT; to++)
-                if (from != to) count += tli_add_amount(sorted, count, tli_bound_conversion(f, i, from, to));
+                if (from != to && !tli_may_be_cut(f, f->p.nets[i].producer))
+                    count += tli_add_amount(sorted, count, tli_bound_conversion(f, i, from, to));
     return count;
 }
 
@@ -231,14 +234,16 @@ static int tli_relax_ram(tli_limits *f) {
         if (tli_relax_loss(f, sorted[middle], &loss)) low = middle + 1; else high = middle;
     }
     if (low < count) tli_raise_fit_bound(f, sorted[low]);
-    for (i = low + 1; i < count && i <= low + TLI_FIT_STEPS && !f->result; i++) tli_relax_loss(f, sorted[i], &loss);
+    for (i = low + 1; i < count && i <= low + TLI_FIT_STEPS && !f->result; i++)
+        tli_relax_loss(f, sorted[i], &loss);
     tli_release(f->env, sorted);
-    return low == count;
+    return count && low == count;
 }
 
 // -- several limits: all relaxations --
 
-// Candidates of few bytes of tensors: where lines are cut, and where arenas have gaps, no relaxation knows the RAM.
+// Candidates of few bytes of tensors: where lines are cut, and where arenas have gaps, no relaxation knows the
+// RAM.
 static void tli_offer_narrow_choices(tli_limits *f) {
     tli_choice_plan chosen;
     tli_weights w;
@@ -254,8 +259,8 @@ static void tli_offer_narrow_choices(tli_limits *f) {
     most = chosen.cost;
     tli_free_choice_plan(f->env, &chosen);
     for (i = 1; i < TLI_FIT_STEPS && most > least && !f->result; i++) {
-        if (tli_choose_relaxed(f, TL_UNLIMITED, &w, 1, least + (most - least) / TLI_FIT_STEPS * (uint64_t)i, &chosen))
-            continue;
+        uint64_t limit = least + (most - least) / TLI_FIT_STEPS * (uint64_t)i;
+        if (tli_choose_relaxed(f, TL_UNLIMITED, &w, 1, limit, &chosen)) continue;
         tli_offer_schemes(f, chosen.schemes);
         tli_free_choice_plan(f->env, &chosen);
     }
@@ -282,10 +287,10 @@ static void tli_relax_limits(tli_limits *f) {
     if (f->live_floor > ram || tli_relax_at(f, ram)) f->impossible = 1;
     if (f->impossible || f->result) return;
     if (f->desc.minimized == TL_MEASURE_RAM) {
-        if (f->desc.may_cut_rows) tli_raise_fit_bound(f, f->live_floor);
-        else tli_relax_ram(f);
+        if (tli_relax_ram(f)) f->impossible = 1;
+        tli_raise_fit_bound(f, f->live_floor);
     }
-    for (i = 1; i <= TLI_FIT_STEPS && ram != TL_UNLIMITED && f->excess && !f->desc.may_cut_rows; i++)
+    for (i = 1; i <= TLI_FIT_STEPS && ram != TL_UNLIMITED && f->excess; i++)
         tli_relax_at(f, ram - ram / (4 * TLI_FIT_STEPS) * (uint64_t)i);
     tli_offer_narrow_choices(f);
 }
