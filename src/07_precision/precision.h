@@ -867,7 +867,7 @@ typedef struct tl_precision_fit {
     double   loss;
     uint64_t bound;                // no choice within the limits takes less of what is minimised; of the loss 0
     double   bound_loss;           // of the loss, where that is minimised
-    int32_t  proven;               // 1 = the bound is met
+    int32_t  proven;               // 1 = the bound is met; by the loss, to one part in 10^9
     double   gap_ratio;            // (value - bound) / bound; 0 = proven; the value itself where the bound is 0
     int32_t  arena_count;          // arenas that were placed in search of it
 } tl_precision_fit;

@@ -46,16 +46,6 @@ static int tli_is_better_choice(const tli_limits *f, uint64_t excess, const tli_
     return 0;
 }
 
-// The amounts of a choice, with its live bytes in the place of its arena.
-static tli_amounts tli_bound_amounts(tli_limits *f, const uint8_t *schemes) {
-    tli_amounts amounts;
-    amounts.of[TL_MEASURE_FLASH] = tli_sum_flash(f, schemes);
-    amounts.of[TL_MEASURE_LOSS] = tli_sum_loss_bits(f, schemes);
-    amounts.of[TL_MEASURE_COST] = tli_sum_time(f, schemes);
-    amounts.of[TL_MEASURE_RAM] = tli_bound_live(f, schemes);
-    return amounts;
-}
-
 static int tli_may_go_on(tli_limits *f) {
     if (f->arena_count >= f->desc.arena_limit) f->stopped = 1;
     return !f->stopped && !f->result;

@@ -166,12 +166,12 @@ static int tli_add_fit_arrays(tli_limits *f) {
     uint64_t nodes = (uint64_t)f->graph->node_count, tensors = (uint64_t)f->graph->tensor_count;
     uint64_t nets = (uint64_t)f->p.net_count * TL_FORMAT_COUNT * TL_FORMAT_COUNT;
     uint64_t all = (uint64_t)f->p.node_count, rows = nodes * TL_SCHEME_COUNT;
-    uint64_t slots = nodes + tensors * TL_FORMAT_COUNT;
+    uint64_t slot_count = nodes + tensors * TL_FORMAT_COUNT;
     f->numbers = (uint64_t *)tli_alloc_array(f->env, rows + nets + tensors + 5 * (nodes + 1),
                                              sizeof *f->numbers);
     f->suffix_losses = (double *)tli_alloc_array(f->env, nodes + 1, sizeof *f->suffix_losses);
     f->lasts = (int32_t *)tli_alloc_array(f->env, tensors, sizeof *f->lasts);
-    f->marks = (uint8_t *)tli_alloc_array(f->env, rows + (3 + TLI_FIT_POOL) * all + slots, 1);
+    f->marks = (uint8_t *)tli_alloc_array(f->env, rows + (3 + TLI_FIT_POOL) * all + slot_count, 1);
     f->made = (tl_precision_node *)tli_alloc_array(f->env, nodes, sizeof *f->made);
     f->stack = (tli_prefix *)tli_alloc_array(f->env, nodes + 1, sizeof *f->stack);
     if (!f->numbers || !f->suffix_losses || !f->lasts || !f->marks || !f->made || !f->stack) return 0;
@@ -187,8 +187,8 @@ static int tli_add_fit_arrays(tli_limits *f) {
     f->best = f->possible + rows;
     f->trial = f->best + all;
     f->kept = f->trial + all;
-    f->slots = f->kept + all;
-    f->pool = f->slots + slots;
+    f->slot_marks = f->kept + all;
+    f->pool = f->slot_marks + slot_count;
     return 1;
 }
 
@@ -293,14 +293,22 @@ static void tli_find_width(tli_limits *f) {
     tli_free_choice_plan(f->env, &chosen);
 }
 
+// Whether the best choice meets the bound: of the loss, whose bound is rounded down, to one part in 10^9.
+static int tli_is_fit_proven(const tli_limits *f) {
+    uint64_t value = f->amounts.of[f->desc.minimized];
+    double loss = tli_f64_of(value);
+    if (!f->found || f->excess) return 0;
+    if (f->desc.minimized == TL_MEASURE_LOSS) return loss - loss / 1e9 <= tli_f64_of(f->bound);
+    return value <= f->bound;
+}
+
 static void tli_search_fit(tli_limits *f) {
     int32_t i;
     tli_find_width(f);
     tli_relax_limits(f);
     for (i = 0; i < f->pool_count && !f->impossible && tli_may_go_on(f); i++)
         tli_improve_choice(f, f->pool + (size_t)i * (size_t)f->p.node_count);
-    if (f->found && !f->excess && f->amounts.of[f->desc.minimized] <= f->bound) return;
-    if (f->impossible || f->result || !tli_search_in_depth(f)) return;
+    if (tli_is_fit_proven(f) || f->impossible || f->result || !tli_search_in_depth(f)) return;
     if (f->found && !f->excess) f->bound = f->amounts.of[f->desc.minimized];
     else f->impossible = 1;
 }
@@ -372,9 +380,9 @@ static void tli_fill_fit_plan(tli_limits *f, tl_precision_fit *fit) {
     fit->cost = f->amounts.of[TL_MEASURE_COST];
     fit->loss = tli_f64_of(f->amounts.of[TL_MEASURE_LOSS]);
     fit->arena_count = f->arena_count;
-    fit->proven = bound == value;
+    fit->proven = tli_is_fit_proven(f);
     if (f->desc.minimized == TL_MEASURE_LOSS) {
-        fit->bound_loss = loss_bound;
+        fit->bound_loss = fit->proven ? loss : loss_bound;
         fit->gap_ratio = fit->proven ? 0 : loss_bound > 0 ? (loss - loss_bound) / loss_bound : loss;
     } else {
         fit->bound = bound;

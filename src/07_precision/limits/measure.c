@@ -39,7 +39,7 @@ typedef struct tli_limits {
     uint8_t    *marks;           // the block that holds the next six
     uint8_t    *possible;        // [nodes x schemes] 1 = the node may have it
     uint8_t    *best, *trial, *kept;       // [node_count of the choice] schemes
-    uint8_t    *slots;           // [nodes + conversions at most] tl_fit_desc.in_slots, of the graph of a choice
+    uint8_t    *slot_marks;           // [nodes + conversions at most] tl_fit_desc.in_slots, of the graph of a choice
     uint8_t    *pool;            // [TLI_FIT_POOL x node_count of the choice] schemes of candidates
     tl_precision_node *made;     // [nodes] a plan of the schemes at hand
     int32_t     pool_count;
@@ -335,10 +335,10 @@ static tl_result tli_place_rows(const tli_limits *f, const tl_precision_graph *a
     int32_t i;
     if (!f->desc.may_cut_rows) return tli_place_inference(f, graph, arena_bytes);
     for (i = 0; i < graph->node_count && f->desc.in_slots; i++)   // no conversion is one
-        f->slots[i] = applied->new_nodes[applied->nodes[i]] == i && f->desc.in_slots[applied->nodes[i]];
+        f->slot_marks[i] = applied->new_nodes[applied->nodes[i]] == i && f->desc.in_slots[applied->nodes[i]];
     tli_zero(&desc, sizeof desc);
     desc.graph = graph;
-    desc.in_slots = f->desc.in_slots ? f->slots : NULL;
+    desc.in_slots = f->desc.in_slots ? f->slot_marks : NULL;
     desc.alignment_bytes = f->desc.alignment_bytes;
     desc.call_cost = f->desc.call_cost;
     desc.work_limit = f->desc.rows_work_limit;
