@@ -9,7 +9,7 @@
 #include "nn_tiny.h"
 
 enum {
-    TINY_MOST_ELEMENTS = 16384,  // of an input, of an output
+    TINY_MOST_ELEMENTS = 8192,   // of an input, of an output
     TINY_MOST_WEIGHTS  = 32768,
     TINY_MOST_CHANNELS = 128,
     TINY_GROUP         = 100,    // cases whose outputs make one hash
@@ -124,10 +124,10 @@ static inline void tiny_make_window(tiny_case *c) {
         if (c->op == TINY_DEPTHWISE && !tiny_pick(c, 0, 2)) w->out_channels *= tiny_pick(c, 1, 5);
         K = w->height * w->width * (c->op == TINY_CONV2D ? w->in_channels : 1);
         if (c->bytes == 1) most = 2000;
-    } while (K > most || w->out_channels > TINY_MOST_CHANNELS ||
-             K * w->out_channels > TINY_MOST_WEIGHTS);
-    c->in_count = w->in_height * w->in_width * w->in_channels;
-    c->out_count = w->out_height * w->out_width * w->out_channels;
+        c->in_count = w->in_height * w->in_width * w->in_channels;
+        c->out_count = w->out_height * w->out_width * w->out_channels;
+    } while (K > most || K * w->out_channels > TINY_MOST_WEIGHTS || w->out_channels > TINY_MOST_CHANNELS ||
+             c->in_count > TINY_MOST_ELEMENTS || c->out_count > TINY_MOST_ELEMENTS);
     if (c->op <= TINY_DEPTHWISE) tiny_make_weights(c, K * w->out_channels, w->out_channels, K);
 }
 
