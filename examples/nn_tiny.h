@@ -222,52 +222,53 @@ static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
 
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
 #define NN_TINY_DSP
+#define NN_TINY_INLINE static inline __attribute__((always_inline))
 
-static inline uint32_t nn_tiny_load(const void *at) {
+NN_TINY_INLINE uint32_t nn_tiny_load(const void *at) {
     uint32_t word;
     NN_TINY_COPY(&word, at, 4);
     return word;
 }
 
 // Bytes 0 and 2 as two numbers of 16 bits, plus two offsets.
-static inline uint32_t nn_tiny_even(uint32_t offsets, uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_even(uint32_t offsets, uint32_t bytes) {
     uint32_t pair;
     __asm__("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(offsets), "r"(bytes));
     return pair;
 }
 
 // Bytes 1 and 3.
-static inline uint32_t nn_tiny_odd(uint32_t offsets, uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_odd(uint32_t offsets, uint32_t bytes) {
     uint32_t pair;
     __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(offsets), "r"(bytes));
     return pair;
 }
 
-static inline uint32_t nn_tiny_even_weights(uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_even_weights(uint32_t bytes) {
     uint32_t pair;
     __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
     return pair;
 }
 
-static inline uint32_t nn_tiny_odd_weights(uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_odd_weights(uint32_t bytes) {
     uint32_t pair;
     __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(bytes));
     return pair;
 }
 
 // sum + the products of both pairs.
-static inline int32_t nn_tiny_add_pair(uint32_t a, uint32_t b, int32_t sum) {
+NN_TINY_INLINE int32_t nn_tiny_add_pair(uint32_t a, uint32_t b, int32_t sum) {
     __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
 // sum + the product of the lower, of the upper numbers.
-static inline int32_t nn_tiny_add_lower(uint32_t a, uint32_t b, int32_t sum) {
+NN_TINY_INLINE int32_t nn_tiny_add_lower(uint32_t a, uint32_t b, int32_t sum) {
     __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
-static inline int32_t nn_tiny_add_upper(uint32_t a, uint32_t b, int32_t sum) {
+NN_TINY_INLINE int32_t nn_tiny_add_upper(uint32_t a, uint32_t b, int32_t sum) {
     __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
@@ -285,41 +286,59 @@ typedef struct nn_tiny_factors {
     int32_t n;
 } nn_tiny_factors;
 
+#ifdef NN_TINY_DSP
+// Four terms of two windows and two rows of weights.
+NN_TINY_INLINE void nn_tiny_multiply_four(int32_t *sums, uint32_t offsets, const int8_t *x0,
+                                          const int8_t *x1, const int8_t *w0, const int8_t *w1) {
+    uint32_t b = nn_tiny_load(w0), c = nn_tiny_load(w1), a = nn_tiny_load(x0);
+    uint32_t b_even = nn_tiny_even_weights(b), c_even = nn_tiny_even_weights(c);
+    uint32_t a_even = nn_tiny_even(offsets, a);
+    b = nn_tiny_odd_weights(b);
+    c = nn_tiny_odd_weights(c);
+    a = nn_tiny_odd(offsets, a);
+    sums[0] = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, sums[0]));
+    sums[1] = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, sums[1]));
+    a = nn_tiny_load(x1);
+    a_even = nn_tiny_even(offsets, a);
+    a = nn_tiny_odd(offsets, a);
+    sums[2] = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, sums[2]));
+    sums[3] = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, sums[3]));
+}
+#endif
+
+// sums (2, 2) += the products.
 static inline void nn_tiny_multiply_i8(int32_t *sums, const nn_tiny_factors *f) {
     const int8_t *x0 = (const int8_t *)f->x0, *x1 = (const int8_t *)f->x1, *w0 = f->w0, *w1 = f->w1;
-    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, n = f->n, offset = f->offset;
+    int32_t s[4], n = f->n, offset = f->offset;
+    s[0] = sums[0];
+    s[1] = sums[1];
+    s[2] = sums[2];
+    s[3] = sums[3];
 #ifdef NN_TINY_DSP
     uint32_t offsets = nn_tiny_offsets(offset);
-    for (; n >= 4; n -= 4, x0 += 4, x1 += 4, w0 += 4, w1 += 4) {
-        uint32_t a = nn_tiny_load(x0), b = nn_tiny_load(w0), c = nn_tiny_load(w1);
-        uint32_t a_even = nn_tiny_even(offsets, a), b_even = nn_tiny_even_weights(b);
-        uint32_t c_even = nn_tiny_even_weights(c);
-        a = nn_tiny_odd(offsets, a);
-        b = nn_tiny_odd_weights(b);
-        c = nn_tiny_odd_weights(c);
-        s00 = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, s00));
-        s01 = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, s01));
-        a = nn_tiny_load(x1);
-        a_even = nn_tiny_even(offsets, a);
-        a = nn_tiny_odd(offsets, a);
-        s10 = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, s10));
-        s11 = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, s11));
+    for (; n >= 16; n -= 16, x0 += 16, x1 += 16, w0 += 16, w1 += 16) {
+        nn_tiny_multiply_four(s, offsets, x0, x1, w0, w1);
+        nn_tiny_multiply_four(s, offsets, x0 + 4, x1 + 4, w0 + 4, w1 + 4);
+        nn_tiny_multiply_four(s, offsets, x0 + 8, x1 + 8, w0 + 8, w1 + 8);
+        nn_tiny_multiply_four(s, offsets, x0 + 12, x1 + 12, w0 + 12, w1 + 12);
     }
+    for (; n >= 4; n -= 4, x0 += 4, x1 += 4, w0 += 4, w1 += 4)
+        nn_tiny_multiply_four(s, offsets, x0, x1, w0, w1);
 #endif
     for (int32_t i = 0; i < n; i++) {
         int32_t a = x0[i] + offset, b = x1[i] + offset;
-        s00 += a * w0[i];
-        s01 += a * w1[i];
-        s10 += b * w0[i];
-        s11 += b * w1[i];
+        s[0] += a * w0[i];
+        s[1] += a * w1[i];
+        s[2] += b * w0[i];
+        s[3] += b * w1[i];
     }
-    sums[0] = s00;
-    sums[1] = s01;
-    sums[2] = s10;
-    sums[3] = s11;
+    sums[0] = s[0];
+    sums[1] = s[1];
+    sums[2] = s[2];
+    sums[3] = s[3];
 }
 
-// At most 512 terms, of which 511 sums of the largest products fit 32 bits.
+// At most 512 terms: then the sums of the largest products but one fit 32 bits.
 static inline void nn_tiny_multiply_i16(int32_t *sums, const nn_tiny_factors *f) {
     const int16_t *x0 = (const int16_t *)f->x0, *x1 = (const int16_t *)f->x1;
     const int8_t *w0 = f->w0, *w1 = f->w1;
@@ -334,6 +353,41 @@ static inline void nn_tiny_multiply_i16(int32_t *sums, const nn_tiny_factors *f)
     sums[1] = s01;
     sums[2] = s10;
     sums[3] = s11;
+}
+
+// One window and four rows of weights, K apart: sums (4) += the products.
+static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const int8_t *w, int32_t K,
+                                           int32_t n, int32_t offset) {
+    int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+#ifdef NN_TINY_DSP
+    uint32_t offsets = nn_tiny_offsets(offset);
+    for (; n >= 4; n -= 4, x += 4, w += 4) {
+        uint32_t a = nn_tiny_load(x), b = nn_tiny_load(w), even = nn_tiny_even(offsets, a);
+        a = nn_tiny_odd(offsets, a);
+        s0 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s0);
+        s0 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s0);
+        b = nn_tiny_load(w + K);
+        s1 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s1);
+        s1 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s1);
+        b = nn_tiny_load(w + 2 * K);
+        s2 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s2);
+        s2 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s2);
+        b = nn_tiny_load(w + 3 * K);
+        s3 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s3);
+        s3 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s3);
+    }
+#endif
+    for (int32_t i = 0; i < n; i++, w++) {
+        int32_t a = x[i] + offset;
+        s0 += a * w[0];
+        s1 += a * w[K];
+        s2 += a * w[2 * K];
+        s3 += a * w[3 * K];
+    }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
 }
 
 // -- conv2d --
@@ -384,20 +438,24 @@ static inline const unsigned char *nn_tiny_find_run(const nn_tiny_conv *c, const
     return (const unsigned char *)nn_tiny_find_in(c->in, y) + x * w->in_channels * c->bytes;
 }
 
+static inline void nn_tiny_copy_run(unsigned char *to, const unsigned char *from, int32_t bytes) {
+#ifdef NN_TINY_DSP
+    for (; bytes >= 4; bytes -= 4, to += 4, from += 4) NN_TINY_COPY(to, from, 4);
+    for (; bytes > 0; bytes--) *to++ = *from++;
+#else
+    if (bytes > 0) NN_TINY_COPY(to, from, (size_t)bytes);
+#endif
+}
+
 // Elements from .. from + n - 1 of a run of a window, of which lo .. hi - 1 lie inside of the image;
 // element 0 lies at x.
-static inline unsigned char *nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c,
-                                              const unsigned char *x, int32_t lo, int32_t hi,
-                                              int32_t from, int32_t n) {
-    ptrdiff_t bytes = c->bytes;
-    int outside = c->to->in_zero & 255;
+static inline void nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c, const unsigned char *x,
+                                    int32_t lo, int32_t hi, int32_t from, int32_t n) {
+    int32_t bytes = c->bytes;
     lo = nn_tiny_clamp(lo, from, from + n);
     hi = nn_tiny_clamp(hi, lo, from + n);
-    NN_TINY_FILL(to, outside, (size_t)((lo - from) * bytes));
-    if (hi > lo)
-        NN_TINY_COPY(to + (lo - from) * bytes, x + lo * bytes, (size_t)((hi - lo) * bytes));
-    NN_TINY_FILL(to + (hi - from) * bytes, outside, (size_t)((from + n - hi) * bytes));
-    return to + n * bytes;
+    if (hi - lo < n) NN_TINY_FILL(to, c->to->in_zero & 255, (size_t)(n * bytes));
+    nn_tiny_copy_run(to + (lo - from) * bytes, x + lo * bytes, (hi - lo) * bytes);
 }
 
 // Terms k0 .. k0 + n - 1 of the window of a pixel. A run is a row of the window, or with dilation a tap.
@@ -406,77 +464,147 @@ static inline void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *
     const nn_tiny_window *w = c->window;
     nn_tiny_span rows = nn_tiny_rows_of(w, p->y), columns = nn_tiny_columns_of(w, p->x);
     int32_t taps = w->dilation_x == 1 ? w->width : 1, C = w->in_channels, run = taps * C;
-    int32_t per_row = w->width / taps, at = k0 / run, from = k0 % run;
-    for (; n > 0; at++, from = 0) {
-        int32_t ky = at / per_row, kx = at % per_row, size = run - from < n ? run - from : n;
-        int32_t lo = (columns.first - kx) * C, hi = (columns.end - kx) * C;
-        const unsigned char *x = NULL;
-        if (ky < rows.first || ky >= rows.end || hi <= 0) lo = hi = 0;
-        else
-            x = (const unsigned char *)nn_tiny_find_in(c->in, rows.at + ky * w->dilation_y) +
-                (ptrdiff_t)(columns.at + kx * w->dilation_x) * C * c->bytes;
-        patch = nn_tiny_fill_run(patch, c, x, lo, hi, from, size);
+    int32_t at = k0 / run, from = k0 - at * run, ky = at * taps / w->width, kx = at * taps % w->width;
+    while (n > 0) {
+        int32_t size = run - from < n ? run - from : n;
+        if (ky < rows.first || ky >= rows.end) nn_tiny_fill_run(patch, c, patch, 0, 0, from, size);
+        else {
+            const unsigned char *row =
+                (const unsigned char *)nn_tiny_find_in(c->in, rows.at + ky * w->dilation_y);
+            nn_tiny_fill_run(patch, c,
+                             row + (ptrdiff_t)(columns.at + kx * w->dilation_x) * C * c->bytes,
+                             (columns.first - kx) * C, (columns.end - kx) * C, from, size);
+        }
+        patch += size * c->bytes;
         n -= size;
+        from = 0;
+        kx += taps;
+        if (kx >= w->width) {
+            kx = 0;
+            ky++;
+        }
     }
 }
 
-// Sums of two pixels, and of NN_TINY_CHANNELS channels from n0 on.
-static inline void nn_tiny_add_terms(int64_t *sums, const nn_tiny_conv *c, const void *x0,
-                                     const void *x1, int32_t n0, int32_t channels, int32_t k0,
-                                     int32_t n) {
+// Which channels and terms of two pixels are summed.
+typedef struct nn_tiny_block {
+    const unsigned char *x0, *x1;  // terms k0 .. k0 + n - 1 of their windows
+    unsigned char *out0, *out1;    // their outputs
+    int32_t n0, channels, k0, n;
+    int is_last;                   // the sums are complete then
+} nn_tiny_block;
+
+static inline int32_t nn_tiny_bias(const nn_tiny_weights *w, int32_t n) {
+    return w->bias ? w->bias[n] : 0;
+}
+
+static inline void nn_tiny_write_i8(unsigned char *out, int32_t n, int32_t sum,
+                                    const nn_tiny_conv *c) {
+    int32_t at = c->w->per_channel ? n : 0;
+    ((int8_t *)out)[n] =
+        (int8_t)nn_tiny_finish(sum, c->w->multipliers[at], c->w->shifts[at], c->to);
+}
+
+// Two pixels, two channels at a time; `kept`: sums of parts of the terms, (channels, 2).
+static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
+                                        const nn_tiny_block *b) {
     nn_tiny_factors f;
-    f.x0 = x0;
-    f.x1 = x1;
+    f.x0 = b->x0;
+    f.x1 = b->x1;
     f.offset = -c->to->in_zero;
-    f.n = n;
-    for (int32_t j = 0; j < channels; j += 2, sums += 4) {
-        int32_t part[4], i;
-        f.w0 = c->w->weights + (ptrdiff_t)(n0 + j) * c->K + k0;
-        f.w1 = j + 1 < channels ? f.w0 + c->K : f.w0;
-        if (c->bytes == 1) nn_tiny_multiply_i8(part, &f);
-        else nn_tiny_multiply_i16(part, &f);
-        for (i = 0; i < 4; i++) sums[i] += part[i];
+    f.n = b->n;
+    for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
+        int32_t sums[4], n = b->n0 + j, is_pair = j + 1 < b->channels;
+        f.w0 = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
+        f.w1 = is_pair ? f.w0 + c->K : f.w0;
+        if (b->k0) NN_TINY_COPY(sums, kept, sizeof sums);
+        else {
+            sums[0] = sums[2] = nn_tiny_bias(c->w, n);
+            sums[1] = sums[3] = nn_tiny_bias(c->w, n + is_pair);
+        }
+        nn_tiny_multiply_i8(sums, &f);
+        if (!b->is_last) {
+            NN_TINY_COPY(kept, sums, sizeof sums);
+            continue;
+        }
+        nn_tiny_write_i8(b->out0, n, sums[0], c);
+        nn_tiny_write_i8(b->out1, n, sums[2], c);
+        if (!is_pair) continue;
+        nn_tiny_write_i8(b->out0, n + 1, sums[1], c);
+        nn_tiny_write_i8(b->out1, n + 1, sums[3], c);
     }
 }
 
-// The sums of one of the two pixels to the output.
-static inline void nn_tiny_write_sums(unsigned char *out, const int64_t *sums, const nn_tiny_conv *c,
-                                      int32_t n0, int32_t channels) {
-    int8_t *bytes = (int8_t *)out + n0;
-    int16_t *words = (int16_t *)(void *)out + n0;
-    for (int32_t j = 0; j < channels; j++) {
-        int64_t sum = sums[j / 2 * 4 + j % 2] + (c->w->bias ? c->w->bias[n0 + j] : 0);
-        int32_t at = c->w->per_channel ? n0 + j : 0;
-        int32_t multiplier = c->w->multipliers[at], shift = c->w->shifts[at];
-        if (c->bytes == 1) bytes[j] = (int8_t)nn_tiny_finish((int32_t)sum, multiplier, shift, c->to);
-        else words[j] = (int16_t)nn_tiny_finish_wide(sum, multiplier, shift, c->to);
+// One pixel whose window is a run: four channels at a time, and then what is left.
+static inline void nn_tiny_sum_row_i8(const nn_tiny_conv *c, nn_tiny_block *b) {
+    int32_t n = b->n0, end = b->n0 + b->channels, i;
+    for (; n + 4 <= end; n += 4) {
+        int32_t sums[4];
+        for (i = 0; i < 4; i++) sums[i] = nn_tiny_bias(c->w, n + i);
+        nn_tiny_multiply_row_i8(sums, (const int8_t *)b->x0, c->w->weights + (ptrdiff_t)n * c->K, c->K,
+                                c->K, -c->to->in_zero);
+        for (i = 0; i < 4; i++) nn_tiny_write_i8(b->out0, n + i, sums[i], c);
+    }
+    b->channels = end - n;
+    b->n0 = n;
+    nn_tiny_sum_block_i8(NULL, c, b);
+}
+
+static inline void nn_tiny_write_i16(unsigned char *out, int32_t n, int64_t sum,
+                                     const nn_tiny_conv *c) {
+    int32_t at = c->w->per_channel ? n : 0;
+    sum += nn_tiny_bias(c->w, n);
+    ((int16_t *)(void *)out)[n] =
+        (int16_t)nn_tiny_finish_wide(sum, c->w->multipliers[at], c->w->shifts[at], c->to);
+}
+
+static inline void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
+                                         const nn_tiny_block *b) {
+    nn_tiny_factors f;
+    f.x0 = b->x0;
+    f.x1 = b->x1;
+    f.offset = 0;
+    f.n = b->n;
+    for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
+        int32_t sums[4], n = b->n0 + j, i, is_pair = j + 1 < b->channels;
+        f.w0 = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
+        f.w1 = is_pair ? f.w0 + c->K : f.w0;
+        nn_tiny_multiply_i16(sums, &f);
+        for (i = 0; i < 4; i++) kept[i] = sums[i] + (b->k0 ? kept[i] : 0);
+        for (i = 0; i < 1 + is_pair && b->is_last; i++) {
+            nn_tiny_write_i16(b->out0, n + i, kept[i], c);
+            nn_tiny_write_i16(b->out1, n + i, kept[i + 2], c);
+        }
     }
 }
 
 // Two pixels; the second may be the first once more.
-static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *a,
-                                     const nn_tiny_pixel *b) {
+static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+                                     const nn_tiny_pixel *q) {
     unsigned char patch[2 * NN_TINY_PATCH];
-    int64_t sums[2 * NN_TINY_CHANNELS];
-    const unsigned char *x0 = nn_tiny_find_run(c, a), *x1 = nn_tiny_find_run(c, b);
-    int32_t depth = NN_TINY_PATCH / c->bytes, N = c->window->out_channels, is_run = x0 && x1;
-    ptrdiff_t pixel = (ptrdiff_t)N * c->bytes;
-    if (is_run && c->bytes == 1) depth = c->K;
-    for (int32_t n0 = 0; n0 < N; n0 += NN_TINY_CHANNELS) {
-        int32_t channels = N - n0 < NN_TINY_CHANNELS ? N - n0 : NN_TINY_CHANNELS;
-        NN_TINY_FILL(sums, 0, sizeof sums);
-        for (int32_t k0 = 0; k0 < c->K; k0 += depth) {
-            int32_t n = c->K - k0 < depth ? c->K - k0 : depth;
-            if (!is_run && (n0 == 0 || c->K > depth)) {
-                nn_tiny_fill_patch(patch, c, a, k0, n);
-                nn_tiny_fill_patch(patch + NN_TINY_PATCH, c, b, k0, n);
+    union { int32_t narrow[2 * NN_TINY_CHANNELS]; int64_t wide[2 * NN_TINY_CHANNELS]; } sums;
+    const unsigned char *x0 = nn_tiny_find_run(c, p), *x1 = nn_tiny_find_run(c, q);
+    int32_t N = c->window->out_channels, step = N, depth = c->K, is_run = x0 && x1;
+    nn_tiny_block b;
+    b.out0 = p->row + (ptrdiff_t)p->x * N * c->bytes;
+    b.out1 = q->row + (ptrdiff_t)q->x * N * c->bytes;
+    if (!is_run || c->bytes == 2) depth = NN_TINY_PATCH / c->bytes;
+    if (depth < c->K || c->bytes == 2) step = NN_TINY_CHANNELS;
+    for (b.n0 = 0; b.n0 < N; b.n0 += step) {
+        for (b.k0 = 0; b.k0 < c->K; b.k0 += depth) {
+            b.channels = N - b.n0 < step ? N - b.n0 : step;
+            b.n = c->K - b.k0 < depth ? c->K - b.k0 : depth;
+            b.is_last = b.k0 + b.n == c->K;
+            b.x0 = is_run ? x0 + b.k0 * c->bytes : patch;
+            b.x1 = is_run ? x1 + b.k0 * c->bytes : patch + NN_TINY_PATCH;
+            if (!is_run && (b.n0 == 0 || c->K > depth)) {
+                nn_tiny_fill_patch(patch, c, p, b.k0, b.n);
+                nn_tiny_fill_patch(patch + NN_TINY_PATCH, c, q, b.k0, b.n);
             }
-            if (is_run)
-                nn_tiny_add_terms(sums, c, x0 + k0 * c->bytes, x1 + k0 * c->bytes, n0, channels, k0, n);
-            else nn_tiny_add_terms(sums, c, patch, patch + NN_TINY_PATCH, n0, channels, k0, n);
+            if (c->bytes == 2) nn_tiny_sum_block_i16(sums.wide, c, &b);
+            else if (is_run && x0 == x1) nn_tiny_sum_row_i8(c, &b);
+            else nn_tiny_sum_block_i8(sums.narrow, c, &b);
         }
-        nn_tiny_write_sums(a->row + a->x * pixel, sums, c, n0, channels);
-        nn_tiny_write_sums(b->row + b->x * pixel, sums + 2, c, n0, channels);
     }
 }
 
