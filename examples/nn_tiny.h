@@ -210,7 +210,7 @@ static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
 
 // -- sums of products --
 //
-// Two windows meet two rows of weights, so that what is loaded is used twice:
+// Two windows, NN_TINY_PATCH bytes apart, meet two rows of weights, so that what is loaded is used twice:
 //
 //              n                  n                 2
 //           +-----+            +-----+            +---+
@@ -224,52 +224,53 @@ static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
 #define NN_TINY_DSP
 #define NN_TINY_INLINE static inline __attribute__((always_inline))
 
-NN_TINY_INLINE uint32_t nn_tiny_load(const void *at) {
+// Volatile, here and below: in the order as written they need the fewest registers.
+NN_TINY_INLINE uint32_t nn_tiny_load(const int8_t *at) {
     uint32_t word;
-    NN_TINY_COPY(&word, at, 4);
+    __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const int8_t(*)[4])at));
     return word;
 }
 
 // Bytes 0 and 2 as two numbers of 16 bits, plus two offsets.
 NN_TINY_INLINE uint32_t nn_tiny_even(uint32_t offsets, uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(offsets), "r"(bytes));
+    __asm__ volatile("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(offsets), "r"(bytes));
     return pair;
 }
 
 // Bytes 1 and 3.
 NN_TINY_INLINE uint32_t nn_tiny_odd(uint32_t offsets, uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(offsets), "r"(bytes));
+    __asm__ volatile("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(offsets), "r"(bytes));
     return pair;
 }
 
 NN_TINY_INLINE uint32_t nn_tiny_even_weights(uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
+    __asm__ volatile("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
     return pair;
 }
 
 NN_TINY_INLINE uint32_t nn_tiny_odd_weights(uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(bytes));
+    __asm__ volatile("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(bytes));
     return pair;
 }
 
 // sum + the products of both pairs.
 NN_TINY_INLINE int32_t nn_tiny_add_pair(uint32_t a, uint32_t b, int32_t sum) {
-    __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    __asm__ volatile("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
 // sum + the product of the lower, of the upper numbers.
 NN_TINY_INLINE int32_t nn_tiny_add_lower(uint32_t a, uint32_t b, int32_t sum) {
-    __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    __asm__ volatile("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
 NN_TINY_INLINE int32_t nn_tiny_add_upper(uint32_t a, uint32_t b, int32_t sum) {
-    __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    __asm__ volatile("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
@@ -278,71 +279,69 @@ static inline uint32_t nn_tiny_offsets(int32_t offset) {
 }
 #endif
 
-// What one call multiplies.
-typedef struct nn_tiny_factors {
-    const void *x0, *x1;    // int8, or int16
-    const int8_t *w0, *w1;
-    int32_t offset;         // int16: 0
-    int32_t n;
-} nn_tiny_factors;
+enum {
+    NN_TINY_PATCH    = 288,  // bytes of a window, or of a part of it: 3 x 3 x 32
+    NN_TINY_CHANNELS = 16    // output channels whose sums are kept from part to part, an even number
+};
 
 #ifdef NN_TINY_DSP
 // Four terms of two windows and two rows of weights.
-NN_TINY_INLINE void nn_tiny_multiply_four(int32_t *sums, uint32_t offsets, const int8_t *x0,
-                                          const int8_t *x1, const int8_t *w0, const int8_t *w1) {
-    uint32_t b = nn_tiny_load(w0), c = nn_tiny_load(w1), a = nn_tiny_load(x0);
-    uint32_t b_even = nn_tiny_even_weights(b), c_even = nn_tiny_even_weights(c);
-    uint32_t a_even = nn_tiny_even(offsets, a);
+NN_TINY_INLINE void nn_tiny_multiply_four(int32_t *sums, uint32_t offsets, const int8_t *x,
+                                          const int8_t *w0, const int8_t *w1) {
+    uint32_t b = nn_tiny_load(w0), b_even = nn_tiny_even_weights(b), a, a_even, c, c_even;
     b = nn_tiny_odd_weights(b);
+    c = nn_tiny_load(w1);
+    c_even = nn_tiny_even_weights(c);
     c = nn_tiny_odd_weights(c);
-    a = nn_tiny_odd(offsets, a);
-    sums[0] = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, sums[0]));
-    sums[1] = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, sums[1]));
-    a = nn_tiny_load(x1);
+    a = nn_tiny_load(x);
     a_even = nn_tiny_even(offsets, a);
     a = nn_tiny_odd(offsets, a);
-    sums[2] = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, sums[2]));
-    sums[3] = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, sums[3]));
+    sums[0] = nn_tiny_add_pair(a_even, b_even, sums[0]);
+    sums[1] = nn_tiny_add_pair(a_even, c_even, sums[1]);
+    sums[0] = nn_tiny_add_pair(a, b, sums[0]);
+    sums[1] = nn_tiny_add_pair(a, c, sums[1]);
+    a = nn_tiny_load(x + NN_TINY_PATCH);
+    a_even = nn_tiny_even(offsets, a);
+    a = nn_tiny_odd(offsets, a);
+    sums[2] = nn_tiny_add_pair(a_even, b_even, sums[2]);
+    sums[3] = nn_tiny_add_pair(a_even, c_even, sums[3]);
+    sums[2] = nn_tiny_add_pair(a, b, sums[2]);
+    sums[3] = nn_tiny_add_pair(a, c, sums[3]);
 }
 #endif
 
 // sums (2, 2) += the products.
-static inline void nn_tiny_multiply_i8(int32_t *sums, const nn_tiny_factors *f) {
-    const int8_t *x0 = (const int8_t *)f->x0, *x1 = (const int8_t *)f->x1, *w0 = f->w0, *w1 = f->w1;
-    int32_t s[4], n = f->n, offset = f->offset;
-    s[0] = sums[0];
-    s[1] = sums[1];
-    s[2] = sums[2];
-    s[3] = sums[3];
+static inline void nn_tiny_multiply_i8(int32_t *sums, const int8_t *x, const int8_t *w0,
+                                       const int8_t *w1, int32_t n, int32_t offset) {
+    const int8_t *x1 = x + NN_TINY_PATCH;
+    int32_t s[4];
+    NN_TINY_COPY(s, sums, sizeof s);
 #ifdef NN_TINY_DSP
     uint32_t offsets = nn_tiny_offsets(offset);
-    for (; n >= 16; n -= 16, x0 += 16, x1 += 16, w0 += 16, w1 += 16) {
-        nn_tiny_multiply_four(s, offsets, x0, x1, w0, w1);
-        nn_tiny_multiply_four(s, offsets, x0 + 4, x1 + 4, w0 + 4, w1 + 4);
-        nn_tiny_multiply_four(s, offsets, x0 + 8, x1 + 8, w0 + 8, w1 + 8);
-        nn_tiny_multiply_four(s, offsets, x0 + 12, x1 + 12, w0 + 12, w1 + 12);
+    for (; n >= 16; n -= 16, x += 16, w0 += 16, w1 += 16) {
+        nn_tiny_multiply_four(s, offsets, x, w0, w1);
+        nn_tiny_multiply_four(s, offsets, x + 4, w0 + 4, w1 + 4);
+        nn_tiny_multiply_four(s, offsets, x + 8, w0 + 8, w1 + 8);
+        nn_tiny_multiply_four(s, offsets, x + 12, w0 + 12, w1 + 12);
     }
-    for (; n >= 4; n -= 4, x0 += 4, x1 += 4, w0 += 4, w1 += 4)
-        nn_tiny_multiply_four(s, offsets, x0, x1, w0, w1);
+    for (; n >= 4; n -= 4, x += 4, w0 += 4, w1 += 4) nn_tiny_multiply_four(s, offsets, x, w0, w1);
+    x1 = x + NN_TINY_PATCH;
 #endif
     for (int32_t i = 0; i < n; i++) {
-        int32_t a = x0[i] + offset, b = x1[i] + offset;
+        int32_t a = x[i] + offset, b = x1[i] + offset;
         s[0] += a * w0[i];
         s[1] += a * w1[i];
         s[2] += b * w0[i];
         s[3] += b * w1[i];
     }
-    sums[0] = s[0];
-    sums[1] = s[1];
-    sums[2] = s[2];
-    sums[3] = s[3];
+    NN_TINY_COPY(sums, s, sizeof s);
 }
 
 // At most 512 terms: then the sums of the largest products but one fit 32 bits.
-static inline void nn_tiny_multiply_i16(int32_t *sums, const nn_tiny_factors *f) {
-    const int16_t *x0 = (const int16_t *)f->x0, *x1 = (const int16_t *)f->x1;
-    const int8_t *w0 = f->w0, *w1 = f->w1;
-    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, n = f->n;
+static inline void nn_tiny_multiply_i16(int32_t *sums, const int16_t *x0, const int8_t *w0,
+                                        const int8_t *w1, int32_t n) {
+    const int16_t *x1 = x0 + NN_TINY_PATCH / 2;
+    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0;
     for (int32_t i = 0; i < n; i++) {
         s00 += x0[i] * w0[i];
         s01 += x0[i] * w1[i];
@@ -392,20 +391,15 @@ static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const
 
 // -- conv2d --
 //
-// Two pixels of the output at a time. Where the window of one is a run of the input (1 x 1, or inside
-// of a row) it is read where it lies. Otherwise it is laid side by side in a patch on the stack, with
-// the zero point for what lies outside, a part of it at a time:
+// Two pixels of the output at a time. Their windows are laid side by side in patches on the stack, with
+// the zero point for what lies outside, or a part of them at a time:
 //
 //        image            window            patch
 //        +-----+          +--+
-//        |[ ]  |   --->   |--|   --->   |--|--|--| k0 .. k0 + depth - 1 of height width C
+//        |[ ]  |   --->   |--|   --->   |--|--|--|    terms k0 .. k0 + n - 1 of height width C
 //        +-----+          |--|
 //                         +--+
-
-enum {
-    NN_TINY_PATCH    = 288,  // bytes of a patch: 3 x 3 x 32
-    NN_TINY_CHANNELS = 16    // output channels whose sums are kept at a time, an even number
-};
+// A pixel that is left over is read where it lies, if its window is a run of the input.
 
 typedef struct nn_tiny_conv {
     const nn_tiny_out *out;
@@ -488,10 +482,10 @@ static inline void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *
 
 // Which channels and terms of two pixels are summed.
 typedef struct nn_tiny_block {
-    const unsigned char *x0, *x1;  // terms k0 .. k0 + n - 1 of their windows
-    unsigned char *out0, *out1;    // their outputs
+    const unsigned char *x;      // terms k0 .. k0 + n - 1 of their windows
+    unsigned char *out0, *out1;  // their outputs
     int32_t n0, channels, k0, n;
-    int is_last;                   // the sums are complete then
+    int is_last;                 // the sums are complete then
 } nn_tiny_block;
 
 static inline int32_t nn_tiny_bias(const nn_tiny_weights *w, int32_t n) {
@@ -508,21 +502,16 @@ static inline void nn_tiny_write_i8(unsigned char *out, int32_t n, int32_t sum,
 // Two pixels, two channels at a time; `kept`: sums of parts of the terms, (channels, 2).
 static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
                                         const nn_tiny_block *b) {
-    nn_tiny_factors f;
-    f.x0 = b->x0;
-    f.x1 = b->x1;
-    f.offset = -c->to->in_zero;
-    f.n = b->n;
     for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
         int32_t sums[4], n = b->n0 + j, is_pair = j + 1 < b->channels;
-        f.w0 = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
-        f.w1 = is_pair ? f.w0 + c->K : f.w0;
+        const int8_t *w = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
         if (b->k0) NN_TINY_COPY(sums, kept, sizeof sums);
         else {
             sums[0] = sums[2] = nn_tiny_bias(c->w, n);
             sums[1] = sums[3] = nn_tiny_bias(c->w, n + is_pair);
         }
-        nn_tiny_multiply_i8(sums, &f);
+        nn_tiny_multiply_i8(sums, (const int8_t *)b->x, w, is_pair ? w + c->K : w, b->n,
+                            -c->to->in_zero);
         if (!b->is_last) {
             NN_TINY_COPY(kept, sums, sizeof sums);
             continue;
@@ -535,19 +524,23 @@ static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
     }
 }
 
-// One pixel whose window is a run: four channels at a time, and then what is left.
-static inline void nn_tiny_sum_row_i8(const nn_tiny_conv *c, nn_tiny_block *b) {
-    int32_t n = b->n0, end = b->n0 + b->channels, i;
-    for (; n + 4 <= end; n += 4) {
+// One pixel whose window is a run of the input: four channels at a time.
+static inline void nn_tiny_conv_run_i8(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+                                       const int8_t *x) {
+    int32_t N = c->window->out_channels, n = 0, i, K = c->K;
+    unsigned char *out = p->row + (ptrdiff_t)p->x * N;
+    const int8_t *w = c->w->weights;
+    for (; n + 4 <= N; n += 4, w += 4 * K) {
         int32_t sums[4];
         for (i = 0; i < 4; i++) sums[i] = nn_tiny_bias(c->w, n + i);
-        nn_tiny_multiply_row_i8(sums, (const int8_t *)b->x0, c->w->weights + (ptrdiff_t)n * c->K, c->K,
-                                c->K, -c->to->in_zero);
-        for (i = 0; i < 4; i++) nn_tiny_write_i8(b->out0, n + i, sums[i], c);
+        nn_tiny_multiply_row_i8(sums, x, w, K, K, -c->to->in_zero);
+        for (i = 0; i < 4; i++) nn_tiny_write_i8(out, n + i, sums[i], c);
     }
-    b->channels = end - n;
-    b->n0 = n;
-    nn_tiny_sum_block_i8(NULL, c, b);
+    for (; n < N; n++, w += K) {
+        int32_t sum = nn_tiny_bias(c->w, n);
+        for (i = 0; i < K; i++) sum += (x[i] - c->to->in_zero) * w[i];
+        nn_tiny_write_i8(out, n, sum, c);
+    }
 }
 
 static inline void nn_tiny_write_i16(unsigned char *out, int32_t n, int64_t sum,
@@ -560,16 +553,11 @@ static inline void nn_tiny_write_i16(unsigned char *out, int32_t n, int64_t sum,
 
 static inline void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
                                          const nn_tiny_block *b) {
-    nn_tiny_factors f;
-    f.x0 = b->x0;
-    f.x1 = b->x1;
-    f.offset = 0;
-    f.n = b->n;
     for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
         int32_t sums[4], n = b->n0 + j, i, is_pair = j + 1 < b->channels;
-        f.w0 = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
-        f.w1 = is_pair ? f.w0 + c->K : f.w0;
-        nn_tiny_multiply_i16(sums, &f);
+        const int8_t *w = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
+        nn_tiny_multiply_i16(sums, (const int16_t *)(const void *)b->x, w, is_pair ? w + c->K : w,
+                             b->n);
         for (i = 0; i < 4; i++) kept[i] = sums[i] + (b->k0 ? kept[i] : 0);
         for (i = 0; i < 1 + is_pair && b->is_last; i++) {
             nn_tiny_write_i16(b->out0, n + i, kept[i], c);
@@ -581,35 +569,33 @@ static inline void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
 // Two pixels; the second may be the first once more.
 static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *p,
                                      const nn_tiny_pixel *q) {
-    unsigned char patch[2 * NN_TINY_PATCH];
-    union { int32_t narrow[2 * NN_TINY_CHANNELS]; int64_t wide[2 * NN_TINY_CHANNELS]; } sums;
-    const unsigned char *x0 = nn_tiny_find_run(c, p), *x1 = nn_tiny_find_run(c, q);
-    int32_t N = c->window->out_channels, step = N, depth = c->K, is_run = x0 && x1;
+    union { unsigned char bytes[2 * NN_TINY_PATCH]; int16_t words[1]; } patch;
+    union { int32_t narrow[4 * NN_TINY_CHANNELS]; int64_t wide[2 * NN_TINY_CHANNELS]; } sums;
+    int32_t N = c->window->out_channels, depth = NN_TINY_PATCH / c->bytes, step = N;
     nn_tiny_block b;
     b.out0 = p->row + (ptrdiff_t)p->x * N * c->bytes;
     b.out1 = q->row + (ptrdiff_t)q->x * N * c->bytes;
-    if (!is_run || c->bytes == 2) depth = NN_TINY_PATCH / c->bytes;
-    if (depth < c->K || c->bytes == 2) step = NN_TINY_CHANNELS;
+    b.x = patch.bytes;
+    if (c->bytes == 2) step = NN_TINY_CHANNELS;
+    else if (c->K > depth) step = 2 * NN_TINY_CHANNELS;
     for (b.n0 = 0; b.n0 < N; b.n0 += step) {
+        b.channels = N - b.n0 < step ? N - b.n0 : step;
         for (b.k0 = 0; b.k0 < c->K; b.k0 += depth) {
-            b.channels = N - b.n0 < step ? N - b.n0 : step;
             b.n = c->K - b.k0 < depth ? c->K - b.k0 : depth;
             b.is_last = b.k0 + b.n == c->K;
-            b.x0 = is_run ? x0 + b.k0 * c->bytes : patch;
-            b.x1 = is_run ? x1 + b.k0 * c->bytes : patch + NN_TINY_PATCH;
-            if (!is_run && (b.n0 == 0 || c->K > depth)) {
-                nn_tiny_fill_patch(patch, c, p, b.k0, b.n);
-                nn_tiny_fill_patch(patch + NN_TINY_PATCH, c, q, b.k0, b.n);
+            if (b.n0 == 0 || c->K > depth) {
+                nn_tiny_fill_patch(patch.bytes, c, p, b.k0, b.n);
+                nn_tiny_fill_patch(patch.bytes + NN_TINY_PATCH, c, q, b.k0, b.n);
             }
-            if (c->bytes == 2) nn_tiny_sum_block_i16(sums.wide, c, &b);
-            else if (is_run && x0 == x1) nn_tiny_sum_row_i8(c, &b);
-            else nn_tiny_sum_block_i8(sums.narrow, c, &b);
+            if (c->bytes == 1) nn_tiny_sum_block_i8(sums.narrow, c, &b);
+            else nn_tiny_sum_block_i16(sums.wide, c, &b);
         }
     }
 }
 
 static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32_t count) {
     nn_tiny_pixel a, b;
+    const int8_t *run = NULL;
     if (count <= 0) return;
     a.y = first;
     a.x = 0;
@@ -618,7 +604,9 @@ static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32
         b = a;
         nn_tiny_next_pixel(&b, c, first + count);
         if (b.y == first + count) b = a;
-        nn_tiny_conv_pair(c, &a, &b);
+        if (c->bytes == 1 && b.y == a.y && b.x == a.x) run = (const int8_t *)nn_tiny_find_run(c, &a);
+        if (run) nn_tiny_conv_run_i8(c, &a, run);
+        else nn_tiny_conv_pair(c, &a, &b);
         a = b;
         nn_tiny_next_pixel(&a, c, first + count);
     }
