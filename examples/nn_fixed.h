@@ -47,10 +47,11 @@ static inline int32_t nn_int_shift_right(int32_t value, int32_t shift) {
     return (value + 1) >> 1;
 }
 
-// value * 2^shift, at most what int32 holds; shift 1 .. 31.
+// value * 2^shift, at most what int32 holds; shift 0 .. 31.
 static inline int32_t nn_int_shift_left(int32_t value, int32_t shift) {
-    int64_t wide = (int64_t)value * (int64_t)(UINT64_C(1) << shift);
-    return (int32_t)nn_int_clamp(wide, INT32_MIN, INT32_MAX);
+    if (value > INT32_MAX >> shift) return INT32_MAX;
+    if (value < INT32_MIN >> shift) return INT32_MIN;
+    return (int32_t)((uint32_t)value << shift);
 }
 
 // a b / 2^31, halves up; one of them is not INT32_MIN.

@@ -274,6 +274,13 @@ NN_TINY_INLINE int32_t nn_tiny_add_upper(uint32_t a, uint32_t b, int32_t sum) {
     return sum;
 }
 
+// Of four bytes each the larger.
+NN_TINY_INLINE uint32_t nn_tiny_larger_bytes(uint32_t a, uint32_t b) {
+    uint32_t most;
+    __asm__ volatile("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(most) : "r"(a), "r"(b));
+    return most;
+}
+
 static inline uint32_t nn_tiny_offsets(int32_t offset) {
     return ((uint32_t)offset & 0xFFFFu) | (uint32_t)offset << 16;
 }
@@ -492,11 +499,20 @@ static inline int32_t nn_tiny_bias(const nn_tiny_weights *w, int32_t n) {
     return w->bias ? w->bias[n] : 0;
 }
 
-static inline void nn_tiny_write_i8(unsigned char *out, int32_t n, int32_t sum,
-                                    const nn_tiny_conv *c) {
+// The sum of channel n.
+static inline int8_t nn_tiny_finish_i8(int32_t sum, int32_t n, const nn_tiny_weights *w,
+                                       const nn_tiny_target *to) {
+    int32_t at = w->per_channel ? n : 0;
+    return (int8_t)nn_tiny_finish(sum, w->multipliers[at], w->shifts[at], to);
+}
+
+// Sums of channel n of two pixels.
+static inline void nn_tiny_write_i8(unsigned char *out0, unsigned char *out1, int32_t n, int32_t sum0,
+                                    int32_t sum1, const nn_tiny_conv *c) {
     int32_t at = c->w->per_channel ? n : 0;
-    ((int8_t *)out)[n] =
-        (int8_t)nn_tiny_finish(sum, c->w->multipliers[at], c->w->shifts[at], c->to);
+    int32_t multiplier = c->w->multipliers[at], shift = c->w->shifts[at];
+    ((int8_t *)out0)[n] = (int8_t)nn_tiny_finish(sum0, multiplier, shift, c->to);
+    ((int8_t *)out1)[n] = (int8_t)nn_tiny_finish(sum1, multiplier, shift, c->to);
 }
 
 // Two pixels, two channels at a time; `kept`: sums of parts of the terms, (channels, 2).
@@ -516,11 +532,8 @@ static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
             NN_TINY_COPY(kept, sums, sizeof sums);
             continue;
         }
-        nn_tiny_write_i8(b->out0, n, sums[0], c);
-        nn_tiny_write_i8(b->out1, n, sums[2], c);
-        if (!is_pair) continue;
-        nn_tiny_write_i8(b->out0, n + 1, sums[1], c);
-        nn_tiny_write_i8(b->out1, n + 1, sums[3], c);
+        nn_tiny_write_i8(b->out0, b->out1, n, sums[0], sums[2], c);
+        if (is_pair) nn_tiny_write_i8(b->out0, b->out1, n + 1, sums[1], sums[3], c);
     }
 }
 
@@ -528,18 +541,18 @@ static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
 static inline void nn_tiny_conv_run_i8(const nn_tiny_conv *c, const nn_tiny_pixel *p,
                                        const int8_t *x) {
     int32_t N = c->window->out_channels, n = 0, i, K = c->K;
-    unsigned char *out = p->row + (ptrdiff_t)p->x * N;
+    int8_t *out = (int8_t *)p->row + (ptrdiff_t)p->x * N;
     const int8_t *w = c->w->weights;
     for (; n + 4 <= N; n += 4, w += 4 * K) {
         int32_t sums[4];
         for (i = 0; i < 4; i++) sums[i] = nn_tiny_bias(c->w, n + i);
         nn_tiny_multiply_row_i8(sums, x, w, K, K, -c->to->in_zero);
-        for (i = 0; i < 4; i++) nn_tiny_write_i8(out, n + i, sums[i], c);
+        for (i = 0; i < 4; i++) out[n + i] = nn_tiny_finish_i8(sums[i], n + i, c->w, c->to);
     }
     for (; n < N; n++, w += K) {
         int32_t sum = nn_tiny_bias(c->w, n);
         for (i = 0; i < K; i++) sum += (x[i] - c->to->in_zero) * w[i];
-        nn_tiny_write_i8(out, n, sum, c);
+        out[n] = nn_tiny_finish_i8(sum, n, c->w, c->to);
     }
 }
 
@@ -703,30 +716,38 @@ static inline void nn_tiny_linear_i16(int16_t *out, const int16_t *in, const nn_
 
 // The taps of a window that lie inside of the image, for channels side by side.
 typedef struct nn_tiny_taps {
-    nn_tiny_cursor cursor;   // the first row of them
-    int32_t rows, columns;   // so many
-    ptrdiff_t x, x_step;     // elements: where they begin in a row, and from one to the next
+    nn_tiny_cursor cursor;  // the first row of them
+    int32_t rows, columns;  // so many
+    int32_t x, x_step;      // elements: where they begin in a row, and from one to the next
+    int32_t first_row;      // of the window
     int32_t weight, weight_row, weight_step;  // elements, the same of depthwise weights
 } nn_tiny_taps;
 
-static inline nn_tiny_taps nn_tiny_find_taps(const nn_tiny_in *in, const nn_tiny_window *w, int32_t y,
-                                             int32_t x) {
-    nn_tiny_span rows = nn_tiny_rows_of(w, y), columns = nn_tiny_columns_of(w, x);
+// For row y of the output.
+static inline nn_tiny_taps nn_tiny_find_taps(const nn_tiny_in *in, const nn_tiny_window *w,
+                                             int32_t y) {
+    nn_tiny_span rows = nn_tiny_rows_of(w, y);
     nn_tiny_taps taps;
     taps.rows = rows.end - rows.first;
-    taps.columns = columns.end - columns.first;
-    if (!taps.columns) taps.rows = 0;
     if (!taps.rows) rows.first = rows.at = 0;
     taps.cursor = nn_tiny_cursor_at(in, rows.at + rows.first * w->dilation_y, w->dilation_y);
-    taps.x = (ptrdiff_t)(columns.at + columns.first * w->dilation_x) * w->in_channels;
-    taps.x_step = (ptrdiff_t)w->dilation_x * w->in_channels;
+    taps.first_row = rows.first;
+    taps.columns = taps.x = taps.weight = 0;
+    taps.x_step = w->dilation_x * w->in_channels;
     taps.weight_step = w->out_channels;
     taps.weight_row = w->width * w->out_channels;
-    taps.weight = (rows.first * w->width + columns.first) * w->out_channels;
     return taps;
 }
 
-// Sums of one channel.
+// For pixel x of it.
+static inline void nn_tiny_move_taps(nn_tiny_taps *taps, const nn_tiny_window *w, int32_t x) {
+    nn_tiny_span columns = nn_tiny_columns_of(w, x);
+    taps->columns = columns.end - columns.first;
+    taps->x = (columns.at + columns.first * w->dilation_x) * w->in_channels;
+    taps->weight = taps->first_row * taps->weight_row + columns.first * w->out_channels;
+}
+
+// The sum of one output channel n.
 static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *weights, int32_t channel,
                                           int32_t n, int32_t offset, int32_t bytes) {
     nn_tiny_cursor cursor = t->cursor;
@@ -745,16 +766,16 @@ static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *w
     return sum;
 }
 
-// Sums of four channels side by side, int8, each of one output.
+// sums (4) += those of output channels n .. n + 3, of int8, each of one input channel.
 static inline void nn_tiny_sum_four(int32_t *sums, const nn_tiny_taps *t, const int8_t *weights,
                                     int32_t n, int32_t offset) {
     nn_tiny_cursor cursor = t->cursor;
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
     const int8_t *row = weights + t->weight + n;
 #ifdef NN_TINY_DSP
     uint32_t offsets = nn_tiny_offsets(offset);
 #endif
-    for (int32_t i = 0; i < t->rows; i++, row += t->weight_row) {
+    for (int32_t i = t->rows; i > 0; i--, row += t->weight_row) {
         const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + n, *w = row;
         for (int32_t j = t->columns; j > 0; j--, x += t->x_step, w += t->weight_step) {
 #ifdef NN_TINY_DSP
@@ -780,18 +801,25 @@ static inline void nn_tiny_sum_four(int32_t *sums, const nn_tiny_taps *t, const 
     sums[3] = s3;
 }
 
-static inline void nn_tiny_depthwise_pixel_i8(int8_t *out, const nn_tiny_taps *taps,
-                                              const nn_tiny_window *window, const nn_tiny_weights *w,
-                                              const nn_tiny_target *to) {
-    int32_t C = window->in_channels, N = window->out_channels, m = N / C;
-    for (int32_t n = 0; n < N;) {
-        int32_t sums[4], j, size = m == 1 && N - n >= 4 ? 4 : 1;
-        if (size == 4) nn_tiny_sum_four(sums, taps, w->weights, n, -to->in_zero);
-        else sums[0] = (int32_t)nn_tiny_sum_channel(taps, w->weights, n / m, n, -to->in_zero, 1);
-        for (j = 0; j < size; j++, n++) {
-            int32_t at = w->per_channel ? n : 0, sum = sums[j] + (w->bias ? w->bias[n] : 0);
-            out[n] = (int8_t)nn_tiny_finish(sum, w->multipliers[at], w->shifts[at], to);
-        }
+// Channels n .. n + 3 of a row of the output, each of one input channel.
+static inline void nn_tiny_depthwise_four_i8(int8_t *out, nn_tiny_taps *taps,
+                                             const nn_tiny_window *window, const nn_tiny_weights *w,
+                                             const nn_tiny_target *to, int32_t n) {
+    int32_t bias[4], multiplier[4], shift[4], i;
+    for (i = 0; i < 4; i++) {
+        int32_t at = w->per_channel ? n + i : 0;
+        bias[i] = nn_tiny_bias(w, n + i);
+        multiplier[i] = w->multipliers[at];
+        shift[i] = w->shifts[at];
+    }
+    out += n;
+    for (int32_t x = 0; x < window->out_width; x++, out += window->out_channels) {
+        int32_t sums[4];
+        NN_TINY_COPY(sums, bias, sizeof sums);
+        nn_tiny_move_taps(taps, window, x);
+        nn_tiny_sum_four(sums, taps, w->weights, n, -to->in_zero);
+        for (i = 0; i < 4; i++)
+            out[i] = (int8_t)nn_tiny_finish(sums[i], multiplier[i], shift[i], to);
     }
 }
 
@@ -799,11 +827,20 @@ static inline void nn_tiny_depthwise_i8_rows(const nn_tiny_out *out, const nn_ti
                                              const nn_tiny_window *window, const nn_tiny_weights *w,
                                              const nn_tiny_target *to, int32_t first,
                                              int32_t count) {
+    int32_t N = window->out_channels, m = N / window->in_channels;
+    int32_t fours = m == 1 ? N / 4 * 4 : 0;  // so many channels four at a time
     for (int32_t y = first; y < first + count; y++) {
+        nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
         int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
-        for (int32_t x = 0; x < window->out_width; x++, row += window->out_channels) {
-            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
-            nn_tiny_depthwise_pixel_i8(row, &taps, window, w, to);
+        for (int32_t n = 0; n < fours; n += 4)
+            nn_tiny_depthwise_four_i8(row, &taps, window, w, to, n);
+        for (int32_t x = 0; x < window->out_width && fours < N; x++, row += N) {
+            nn_tiny_move_taps(&taps, window, x);
+            for (int32_t n = fours; n < N; n++) {
+                int32_t sum =
+                    (int32_t)nn_tiny_sum_channel(&taps, w->weights, n / m, n, -to->in_zero, 1);
+                row[n] = nn_tiny_finish_i8(sum + nn_tiny_bias(w, n), n, w, to);
+            }
         }
     }
 }
@@ -814,13 +851,14 @@ static inline void nn_tiny_depthwise_i16_rows(const nn_tiny_out *out, const nn_t
                                               int32_t count) {
     int32_t N = window->out_channels, m = N / window->in_channels;
     for (int32_t y = first; y < first + count; y++) {
+        nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
         int16_t *row = (int16_t *)nn_tiny_find_out(out, y);
         for (int32_t x = 0; x < window->out_width; x++, row += N) {
-            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
+            nn_tiny_move_taps(&taps, window, x);
             for (int32_t n = 0; n < N; n++) {
                 int32_t at = w->per_channel ? n : 0;
                 int64_t sum = nn_tiny_sum_channel(&taps, w->weights, n / m, n, 0, 2);
-                sum += w->bias ? w->bias[n] : 0;
+                sum += nn_tiny_bias(w, n);
                 row[n] = (int16_t)nn_tiny_finish_wide(sum, w->multipliers[at], w->shifts[at], to);
             }
         }
@@ -855,7 +893,7 @@ static inline void nn_tiny_put(unsigned char *at, ptrdiff_t i, int32_t value, in
     else ((int16_t *)(void *)at)[i] = (int16_t)value;
 }
 
-static inline int32_t nn_tiny_sum_taps(const nn_tiny_taps *t, ptrdiff_t c, int32_t bytes) {
+static inline int32_t nn_tiny_sum_taps(const nn_tiny_taps *t, int32_t c, int32_t bytes) {
     nn_tiny_cursor cursor = t->cursor;
     int32_t sum = 0;
     for (int32_t i = 0; i < t->rows; i++) {
@@ -867,7 +905,7 @@ static inline int32_t nn_tiny_sum_taps(const nn_tiny_taps *t, ptrdiff_t c, int32
     return sum;
 }
 
-static inline int32_t nn_tiny_find_most(const nn_tiny_taps *t, ptrdiff_t c, int32_t bytes) {
+static inline int32_t nn_tiny_find_most(const nn_tiny_taps *t, int32_t c, int32_t bytes) {
     nn_tiny_cursor cursor = t->cursor;
     int32_t most = INT32_MIN;
     for (int32_t i = 0; i < t->rows; i++) {
@@ -881,14 +919,68 @@ static inline int32_t nn_tiny_find_most(const nn_tiny_taps *t, ptrdiff_t c, int3
     return most;
 }
 
-// A channel of one window: the mean, halves away from zero, or the largest; no tap inside: 0.
-static inline int32_t nn_tiny_pool_channel(const nn_tiny_taps *t, nn_tiny_pool kind, ptrdiff_t c,
-                                           int32_t bytes) {
-    int32_t size = t->rows * t->columns, sum;
-    if (!size) return 0;
-    if (kind == NN_TINY_MOST) return nn_tiny_find_most(t, c, bytes);
-    sum = nn_tiny_sum_taps(t, c, bytes);
+// A mean, halves away from zero.
+static inline int32_t nn_tiny_divide(int32_t sum, int32_t size) {
     return (sum > 0 ? sum + size / 2 : sum - size / 2) / size;
+}
+
+#ifdef NN_TINY_DSP
+// Four channels of int8. `size` taps: at least 1.
+static inline void nn_tiny_average_four(int8_t *out, const nn_tiny_taps *t, int32_t c,
+                                        const nn_tiny_target *to) {
+    nn_tiny_cursor cursor = t->cursor;
+    int32_t sums[4] = { 0, 0, 0, 0 }, size = t->rows * t->columns, i, j, part;
+    for (i = t->rows; i > 0; i--) {
+        const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + c;
+        for (j = t->columns; j > 0; j -= part) {
+            uint32_t even = 0, odd = 0;  // two sums of 16 bits each: 128 * 255 fits
+            part = j < 255 ? j : 255;
+            for (int32_t k = part; k > 0; k--, x += t->x_step) {
+                uint32_t word = nn_tiny_load(x);
+                even = nn_tiny_even(even, word);
+                odd = nn_tiny_odd(odd, word);
+            }
+            sums[0] += (int16_t)(even & 0xFFFFu);
+            sums[1] += (int16_t)(odd & 0xFFFFu);
+            sums[2] += (int16_t)(even >> 16);
+            sums[3] += (int16_t)(odd >> 16);
+        }
+    }
+    for (i = 0; i < 4; i++)
+        out[c + i] = (int8_t)nn_tiny_clamp(nn_tiny_divide(sums[i], size), to->low, to->high);
+}
+
+static inline void nn_tiny_most_of_four(int8_t *out, const nn_tiny_taps *t, int32_t c,
+                                        const nn_tiny_target *to) {
+    nn_tiny_cursor cursor = t->cursor;
+    uint32_t most = 0x80808080u;
+    int8_t bytes[4];
+    for (int32_t i = t->rows; i > 0; i--) {
+        const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + c;
+        for (int32_t j = t->columns; j > 0; j--, x += t->x_step)
+            most = nn_tiny_larger_bytes(most, nn_tiny_load(x));
+    }
+    NN_TINY_COPY(bytes, &most, 4);
+    for (int32_t i = 0; i < 4; i++) out[c + i] = (int8_t)nn_tiny_clamp(bytes[i], to->low, to->high);
+}
+#endif
+
+// One pixel: the mean, or the largest; no tap inside: 0.
+static inline void nn_tiny_pool_pixel(unsigned char *out, const nn_tiny_taps *t, int32_t C,
+                                      const nn_tiny_target *to, nn_tiny_pool kind, int32_t bytes) {
+    int32_t size = t->rows * t->columns, c = 0, value;
+#ifdef NN_TINY_DSP
+    for (; bytes == 1 && size > 0 && c + 4 <= C; c += 4) {
+        if (kind == NN_TINY_MEAN) nn_tiny_average_four((int8_t *)out, t, c, to);
+        else nn_tiny_most_of_four((int8_t *)out, t, c, to);
+    }
+#endif
+    for (; c < C; c++) {
+        if (!size) value = 0;
+        else if (kind == NN_TINY_MOST) value = nn_tiny_find_most(t, c, bytes);
+        else value = nn_tiny_divide(nn_tiny_sum_taps(t, c, bytes), size);
+        nn_tiny_put(out, c, nn_tiny_clamp(value, to->low, to->high), bytes);
+    }
 }
 
 static inline void nn_tiny_pool_rows(const nn_tiny_out *out, const nn_tiny_in *in,
@@ -896,13 +988,11 @@ static inline void nn_tiny_pool_rows(const nn_tiny_out *out, const nn_tiny_in *i
                                      int32_t first, int32_t count, nn_tiny_pool kind, int32_t bytes) {
     int32_t C = window->in_channels;
     for (int32_t y = first; y < first + count; y++) {
+        nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
         unsigned char *row = (unsigned char *)nn_tiny_find_out(out, y);
         for (int32_t x = 0; x < window->out_width; x++, row += C * bytes) {
-            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
-            for (int32_t c = 0; c < C; c++) {
-                int32_t value = nn_tiny_pool_channel(&taps, kind, c, bytes);
-                nn_tiny_put(row, c, nn_tiny_clamp(value, to->low, to->high), bytes);
-            }
+            nn_tiny_move_taps(&taps, window, x);
+            nn_tiny_pool_pixel(row, &taps, C, to, kind, bytes);
         }
     }
 }
