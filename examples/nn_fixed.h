@@ -59,11 +59,17 @@ static inline int32_t nn_int_multiply(int32_t a, int32_t b) {
     return (int32_t)(((int64_t)a * b + (INT64_C(1) << 30)) >> 31);
 }
 
+#ifdef __GNUC__
+#define NN_INT_RARELY(condition) __builtin_expect(!!(condition), 0)
+#else
+#define NN_INT_RARELY(condition) (condition)
+#endif
+
 // sum multiplier 2^(exponent - 31); exponent -31 .. 31, multiplier >= 0.
 static inline int32_t nn_int_scale(int32_t sum, int32_t multiplier, int32_t exponent) {
-    if (exponent > 0) sum = nn_int_shift_left(sum, exponent);
+    if (NN_INT_RARELY(exponent > 0)) sum = nn_int_shift_left(sum, exponent);
     sum = nn_int_multiply(sum, multiplier);  // no INT32_MIN
-    return exponent < 0 ? nn_int_shift_right(sum, -exponent) : sum;
+    return NN_INT_RARELY(exponent >= 0) ? sum : nn_int_shift_right(sum, -exponent);
 }
 
 static inline int32_t nn_int_requantize(int32_t sum, nn_int_factor factor, nn_int_target to) {

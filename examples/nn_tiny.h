@@ -224,10 +224,12 @@ static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
 #define NN_TINY_DSP
 #define NN_TINY_INLINE static inline __attribute__((always_inline))
 
+typedef struct nn_tiny_word { int8_t bytes[4]; } nn_tiny_word;
+
 // Volatile, here and below: in the order as written they need the fewest registers.
 NN_TINY_INLINE uint32_t nn_tiny_load(const int8_t *at) {
     uint32_t word;
-    __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const int8_t(*)[4])at));
+    __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const nn_tiny_word *)(const void *)at));
     return word;
 }
 
