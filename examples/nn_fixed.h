@@ -84,8 +84,7 @@ static inline int32_t nn_int_requantize(int32_t sum, nn_int_factor factor, nn_in
 // one part in 2^30.
 static inline int32_t nn_int_requantize_wide(int64_t sum, nn_int_factor factor, nn_int_target to) {
     int32_t shift = 0;
-    if (sum >= INT32_MIN && sum <= INT32_MAX)
-        return nn_int_requantize((int32_t)sum, factor, to);
+    if (sum >= INT32_MIN && sum <= INT32_MAX) return nn_int_requantize((int32_t)sum, factor, to);
     while ((sum >> shift) < -(1 << 30) || (sum >> shift) >= 1 << 30) shift++;
     factor.exponent += shift;
     return nn_int_requantize((int32_t)nn_int_shift(sum, shift), factor, to);

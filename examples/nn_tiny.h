@@ -3,36 +3,37 @@
    Plain C99 that is also C++11, freestanding: no allocation, no state, no libm, of the C library
    memcpy and memset alone. An integer q stands for the number (q - zero) scale:
 
-       i8     activations int8 with a zero point -128 .. 127
-       i16    activations int16 with zero point 0 (w8a16: weights are int8 there, too)
-       weights int8 -127 .. 127 with zero point 0, biases int32 of scale (of in) (of weights); one
-       scale for all, or one for each output channel
+       i8       activations int8 with a zero point -128 .. 127
+       i16      activations int16 with zero point 0; weights are int8 there, too (w8a16)
+       weights  int8 -127 .. 127 with zero point 0, one scale for all or one an output channel
+       bias     int32 of scale (scale of in) (scale of weights)
 
-   The bits are those of TensorFlow Lite and of CMSIS-NN: i8 rounds twice (nn_int_scale), i16 sums in
-   64 bits and rounds once with a multiplier of 16 bits, as they do with biases of 64 bits.
+   The bits are those of TensorFlow Lite and of CMSIS-NN. i8 rounds twice (nn_int_scale); sums of
+   i16 have 64 bits and are rounded once, with a multiplier of 16 bits, as those two do it where
+   biases have 64 bits.
 
    Images are (H, W, C), one at a time. Weights are
        conv2d      (N, height, width, C)
-       depthwise   (height, width, N), N = C times a whole number m; channel n reads channel n / m
+       depthwise   (height, width, N), N = m C; channel n of the output reads channel n / m
        linear      (N, K)
 
-   ROWS        Each kernel has a form for rows `first` .. `first + count - 1` of its output, _rows. Its
-               operands are found row by row, so that they may be rings (line buffers) that hold those
-               rows alone that somebody still reads. The bits are the same, however many rows one call
-               makes.
-   IN PLACE    out may be an input where both have as many elements: add, mul, scale, lookup, softmax.
-   LIMITS      i8: at most 65536 terms of a sum; i16: 2^24. Shifts -31 .. 30 (i16: -31 .. 7).
+   ROWS        Each kernel has a form for rows first .. first + count - 1 of its output, _rows. Its
+               operands are found row by row, so they may be rings (line buffers) that hold no
+               more than what somebody still reads. The bits are the same, however many rows a
+               call makes.
+   IN PLACE    add, mul, scale, lookup, softmax: out may be an input of as many elements.
+   LIMITS      Terms of a sum: i8 65536, i16 2^24. Shifts: -31 .. 30, of i16 sums -31 .. 7. Kernels
+               check nothing; nn_tiny_check_window and nn_tiny_check_weights say what is wrong.
    STACK       1 KiB at most, with all that a kernel calls.
+   SPEED       -O2. Where there are DSP instructions (__ARM_FEATURE_DSP: Cortex-M4, M7, M33), sums
+               take two products an instruction. The bits are the same.
 
    LETTERS     H, W, C = rows, columns, channels of an image, N = output channels, n = elements,
                R = rows of a matrix, K = terms of a sum
 
-   SPEED       -O2 or -O3. With the DSP instructions of Cortex-M4, M7, M33 (__ARM_FEATURE_DSP) sums take two
-               products an instruction; plain C elsewhere. The bits are the same.
-
    CONTENTS    (search for "// -- ")
-               operands    windows    sums of products    conv2d    linear    depthwise    pools
-               elementwise    softmax    floats    rows    moves
+               operands    checks    windows    sums of products    conv2d    linear    depthwise
+               pools    elementwise    softmax    floats    rows    moves
    nn_fixed.h  requantise    quantise    lookup
 */
 #ifndef NN_TINY_H
@@ -69,14 +70,14 @@ typedef struct nn_tiny_out {
 } nn_tiny_out;
 
 // The geometry of a window that moves over an image. Row y of the output reads rows
-// y stride_y - pad_top + k dilation_y of the input, k = 0 .. height - 1; columns go the same way. What
-// lies outside of the image is padding: it adds nothing to sums, and is no element of a pool.
+// y stride_y - pad_top + k dilation_y of the input, k = 0 .. height - 1; columns go the same way.
+// What lies outside of the image is padding: it adds nothing to sums, and is no element of a pool.
 typedef struct nn_tiny_window {
     int32_t in_height, in_width, in_channels;
-    int32_t height, width;            // of the window
-    int32_t stride_y, stride_x;       // at least 1
-    int32_t pad_top, pad_left;        // below and right: as far as the output reaches
-    int32_t dilation_y, dilation_x;   // at least 1; pools: 1
+    int32_t height, width;           // of the window
+    int32_t stride_y, stride_x;      // at least 1
+    int32_t pad_top, pad_left;       // below and right: as far as the output reaches
+    int32_t dilation_y, dilation_x;  // at least 1; pools: 1
     int32_t out_height, out_width, out_channels;
 } nn_tiny_window;
 
@@ -153,6 +154,46 @@ static inline int32_t nn_tiny_finish_wide(int64_t sum, int32_t multiplier, int32
     return (int32_t)nn_int_clamp(value, to->low, to->high);
 }
 
+// -- checks: for those who make geometry and weights; kernels believe them --
+
+// What is wrong with a window; NULL = nothing. is_depthwise: out_channels are a multiple of
+// in_channels; bytes: of an element.
+static inline const char *nn_tiny_check_window(const nn_tiny_window *w, int is_depthwise,
+                                               int32_t bytes) {
+    int64_t area = (int64_t)w->height * w->width;
+    int64_t K = is_depthwise ? area : area * w->in_channels, most = bytes == 1 ? 65536 : 1 << 24;
+    if (w->in_height < 1 || w->in_width < 1 || w->in_channels < 1)
+        return "the input has no elements";
+    if (w->out_height < 1 || w->out_width < 1 || w->out_channels < 1)
+        return "the output has no elements";
+    if (w->height < 1 || w->width < 1) return "the window has no elements";
+    if (w->stride_y < 1 || w->stride_x < 1) return "a stride is below 1";
+    if (w->dilation_y < 1 || w->dilation_x < 1) return "a dilation is below 1";
+    if (w->pad_top < 0 || w->pad_left < 0) return "a padding is below 0";
+    if ((int64_t)(w->out_height - 1) * w->stride_y - w->pad_top >= w->in_height ||
+        (int64_t)(w->out_width - 1) * w->stride_x - w->pad_left >= w->in_width)
+        return "the last window begins behind the input";
+    if (w->pad_top > (int64_t)(w->height - 1) * w->dilation_y ||
+        w->pad_left > (int64_t)(w->width - 1) * w->dilation_x)
+        return "the first window ends before the input";
+    if (is_depthwise && w->out_channels % w->in_channels)
+        return "the output's channels are no multiple of the input's";
+    return K > most ? "a sum has too many terms" : NULL;
+}
+
+// The same of N channels of weights.
+static inline const char *nn_tiny_check_weights(const nn_tiny_weights *w, int32_t N,
+                                                int32_t bytes) {
+    int32_t n, count = w->per_channel ? N : 1, most = bytes == 1 ? 30 : 7;
+    if (!w->weights || !w->multipliers || !w->shifts) return "an array is missing";
+    for (n = 0; n < count; n++) {
+        if (w->multipliers[n] != 0 && w->multipliers[n] < 1 << 30)
+            return "a multiplier is not 0, nor 2^30 .. 2^31 - 1";
+        if (w->shifts[n] < -31 || w->shifts[n] > most) return "a shift is out of range";
+    }
+    return NULL;
+}
+
 // -- windows: the part of one that lies inside of the image, along one axis --
 
 typedef struct nn_tiny_span {
@@ -210,21 +251,24 @@ static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
 
 // -- sums of products --
 //
-// Two windows, NN_TINY_PATCH bytes apart, meet two rows of weights, so that what is loaded is used twice:
+// Two windows, NN_TINY_PATCH bytes apart, meet two rows of weights, so that what is loaded is used
+// twice:
 //
 //              n                  n                 2
 //           +-----+            +-----+            +---+
 //        2  |  x  |         2  |  w  |         2  |   | sums[2 i + j] = (x_i + offset) w_j
 //           +-----+            +-----+            +---+
 //
-// With DSP instructions four bytes are widened to two pairs of 16 bits, even ones and odd ones, which
-// is where the offset is added at no cost, and SMLAD multiplies pairs and adds them up.
+// With DSP instructions four bytes are widened to two pairs of 16 bits, even ones and odd ones,
+// which is where the offset is added at no cost, and SMLAD multiplies pairs and adds them up.
 
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
 #define NN_TINY_DSP
 #define NN_TINY_INLINE static inline __attribute__((always_inline))
 
-typedef struct nn_tiny_word { int8_t bytes[4]; } nn_tiny_word;
+typedef struct nn_tiny_word {
+    int8_t bytes[4];
+} nn_tiny_word;
 
 // Volatile, here and below: in the order as written they need the fewest registers.
 NN_TINY_INLINE uint32_t nn_tiny_load(const int8_t *at) {
@@ -289,8 +333,8 @@ static inline uint32_t nn_tiny_offsets(int32_t offset) {
 #endif
 
 enum {
-    NN_TINY_PATCH    = 288,  // bytes of a window, or of a part of it: 3 x 3 x 32
-    NN_TINY_CHANNELS = 16    // output channels whose sums are kept from part to part, an even number
+    NN_TINY_PATCH = 288,   // bytes of a window, or of a part of it: 3 x 3 x 32
+    NN_TINY_CHANNELS = 16  // output channels whose sums are kept from part to part, an even number
 };
 
 #ifdef NN_TINY_DSP
@@ -364,8 +408,8 @@ static inline void nn_tiny_multiply_i16(int32_t *sums, const int16_t *x0, const 
 }
 
 // One window and four rows of weights, K apart: sums (4) += the products.
-static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const int8_t *w, int32_t K,
-                                           int32_t n, int32_t offset) {
+static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const int8_t *w,
+                                           int32_t K, int32_t n, int32_t offset) {
     int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
 #ifdef NN_TINY_DSP
     uint32_t offsets = nn_tiny_offsets(offset);
@@ -400,8 +444,8 @@ static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const
 
 // -- conv2d --
 //
-// Two pixels of the output at a time. Their windows are laid side by side in patches on the stack, with
-// the zero point for what lies outside, or a part of them at a time:
+// Two pixels of the output at a time. Their windows are laid side by side in patches on the stack,
+// with the zero point for what lies outside, or a part of them at a time:
 //
 //        image            window            patch
 //        +-----+          +--+
@@ -450,10 +494,11 @@ static inline void nn_tiny_copy_run(unsigned char *to, const unsigned char *from
 #endif
 }
 
-// Elements from .. from + n - 1 of a run of a window, of which lo .. hi - 1 lie inside of the image;
-// element 0 lies at x.
-static inline void nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c, const unsigned char *x,
-                                    int32_t lo, int32_t hi, int32_t from, int32_t n) {
+// Elements from .. from + n - 1 of a run of a window, of which lo .. hi - 1 lie inside of the
+// image; element 0 lies at x.
+static inline void nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c,
+                                    const unsigned char *x, int32_t lo, int32_t hi, int32_t from,
+                                    int32_t n) {
     int32_t bytes = c->bytes;
     lo = nn_tiny_clamp(lo, from, from + n);
     hi = nn_tiny_clamp(hi, lo, from + n);
@@ -461,13 +506,15 @@ static inline void nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c, co
     nn_tiny_copy_run(to + (lo - from) * bytes, x + lo * bytes, (hi - lo) * bytes);
 }
 
-// Terms k0 .. k0 + n - 1 of the window of a pixel. A run is a row of the window, or with dilation a tap.
+// Terms k0 .. k0 + n - 1 of the window of a pixel. A run is a row of the window, or with dilation a
+// tap.
 static inline void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *c,
                                       const nn_tiny_pixel *p, int32_t k0, int32_t n) {
     const nn_tiny_window *w = c->window;
     nn_tiny_span rows = nn_tiny_rows_of(w, p->y), columns = nn_tiny_columns_of(w, p->x);
     int32_t taps = w->dilation_x == 1 ? w->width : 1, C = w->in_channels, run = taps * C;
-    int32_t at = k0 / run, from = k0 - at * run, ky = at * taps / w->width, kx = at * taps % w->width;
+    int32_t at = k0 / run, from = k0 - at * run;
+    int32_t ky = at * taps / w->width, kx = at * taps % w->width;
     while (n > 0) {
         int32_t size = run - from < n ? run - from : n;
         if (ky < rows.first || ky >= rows.end) nn_tiny_fill_run(patch, c, patch, 0, 0, from, size);
@@ -494,7 +541,7 @@ typedef struct nn_tiny_block {
     const unsigned char *x;      // terms k0 .. k0 + n - 1 of their windows
     unsigned char *out0, *out1;  // their outputs
     int32_t n0, channels, k0, n;
-    int is_last;                 // the sums are complete then
+    int is_last;  // the sums are complete then
 } nn_tiny_block;
 
 static inline int32_t nn_tiny_bias(const nn_tiny_weights *w, int32_t n) {
@@ -509,8 +556,8 @@ static inline int8_t nn_tiny_finish_i8(int32_t sum, int32_t n, const nn_tiny_wei
 }
 
 // Sums of channel n of two pixels.
-static inline void nn_tiny_write_i8(unsigned char *out0, unsigned char *out1, int32_t n, int32_t sum0,
-                                    int32_t sum1, const nn_tiny_conv *c) {
+static inline void nn_tiny_write_i8(unsigned char *out0, unsigned char *out1, int32_t n,
+                                    int32_t sum0, int32_t sum1, const nn_tiny_conv *c) {
     int32_t at = c->w->per_channel ? n : 0;
     int32_t multiplier = c->w->multipliers[at], shift = c->w->shifts[at];
     ((int8_t *)out0)[n] = (int8_t)nn_tiny_finish(sum0, multiplier, shift, c->to);
@@ -584,8 +631,14 @@ static inline void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
 // Two pixels; the second may be the first once more.
 static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *p,
                                      const nn_tiny_pixel *q) {
-    union { unsigned char bytes[2 * NN_TINY_PATCH]; int16_t words[1]; } patch;
-    union { int32_t narrow[4 * NN_TINY_CHANNELS]; int64_t wide[2 * NN_TINY_CHANNELS]; } sums;
+    union {
+        unsigned char bytes[2 * NN_TINY_PATCH];
+        int16_t words[1];
+    } patch;
+    union {
+        int32_t narrow[4 * NN_TINY_CHANNELS];
+        int64_t wide[2 * NN_TINY_CHANNELS];
+    } sums;
     int32_t N = c->window->out_channels, depth = NN_TINY_PATCH / c->bytes, step = N;
     nn_tiny_block b;
     b.out0 = p->row + (ptrdiff_t)p->x * N * c->bytes;
@@ -619,7 +672,8 @@ static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32
         b = a;
         nn_tiny_next_pixel(&b, c, first + count);
         if (b.y == first + count) b = a;
-        if (c->bytes == 1 && b.y == a.y && b.x == a.x) run = (const int8_t *)nn_tiny_find_run(c, &a);
+        if (c->bytes == 1 && b.y == a.y && b.x == a.x)
+            run = (const int8_t *)nn_tiny_find_run(c, &a);
         if (run) nn_tiny_conv_run_i8(c, &a, run);
         else nn_tiny_conv_pair(c, &a, &b);
         a = b;
@@ -750,8 +804,9 @@ static inline void nn_tiny_move_taps(nn_tiny_taps *taps, const nn_tiny_window *w
 }
 
 // The sum of one output channel n.
-static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *weights, int32_t channel,
-                                          int32_t n, int32_t offset, int32_t bytes) {
+static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *weights,
+                                          int32_t channel, int32_t n, int32_t offset,
+                                          int32_t bytes) {
     nn_tiny_cursor cursor = t->cursor;
     const int8_t *row = weights + t->weight + n;
     int64_t sum = 0;
@@ -848,9 +903,9 @@ static inline void nn_tiny_depthwise_i8_rows(const nn_tiny_out *out, const nn_ti
 }
 
 static inline void nn_tiny_depthwise_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
-                                              const nn_tiny_window *window, const nn_tiny_weights *w,
-                                              const nn_tiny_target *to, int32_t first,
-                                              int32_t count) {
+                                              const nn_tiny_window *window,
+                                              const nn_tiny_weights *w, const nn_tiny_target *to,
+                                              int32_t first, int32_t count) {
     int32_t N = window->out_channels, m = N / window->in_channels;
     for (int32_t y = first; y < first + count; y++) {
         nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
@@ -874,8 +929,9 @@ static inline void nn_tiny_depthwise_i8(int8_t *out, const int8_t *in, const nn_
     nn_tiny_depthwise_i8_rows(&all, &from, window, w, to, 0, window->out_height);
 }
 
-static inline void nn_tiny_depthwise_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
-                                         const nn_tiny_weights *w, const nn_tiny_target *to) {
+static inline void nn_tiny_depthwise_i16(int16_t *out, const int16_t *in,
+                                         const nn_tiny_window *window, const nn_tiny_weights *w,
+                                         const nn_tiny_target *to) {
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_depthwise_i16_rows(&all, &from, window, w, to, 0, window->out_height);
@@ -931,7 +987,7 @@ static inline int32_t nn_tiny_divide(int32_t sum, int32_t size) {
 static inline void nn_tiny_average_four(int8_t *out, const nn_tiny_taps *t, int32_t c,
                                         const nn_tiny_target *to) {
     nn_tiny_cursor cursor = t->cursor;
-    int32_t sums[4] = { 0, 0, 0, 0 }, size = t->rows * t->columns, i, j, part;
+    int32_t sums[4] = {0, 0, 0, 0}, size = t->rows * t->columns, i, j, part;
     for (i = t->rows; i > 0; i--) {
         const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + c;
         for (j = t->columns; j > 0; j -= part) {
@@ -987,7 +1043,8 @@ static inline void nn_tiny_pool_pixel(unsigned char *out, const nn_tiny_taps *t,
 
 static inline void nn_tiny_pool_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                      const nn_tiny_window *window, const nn_tiny_target *to,
-                                     int32_t first, int32_t count, nn_tiny_pool kind, int32_t bytes) {
+                                     int32_t first, int32_t count, nn_tiny_pool kind,
+                                     int32_t bytes) {
     int32_t C = window->in_channels;
     for (int32_t y = first; y < first + count; y++) {
         nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
@@ -1030,8 +1087,8 @@ static inline void nn_tiny_avgpool_i8(int8_t *out, const int8_t *in, const nn_ti
     nn_tiny_avgpool_i8_rows(&all, &from, window, to, 0, window->out_height);
 }
 
-static inline void nn_tiny_avgpool_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
-                                       const nn_tiny_target *to) {
+static inline void nn_tiny_avgpool_i16(int16_t *out, const int16_t *in,
+                                       const nn_tiny_window *window, const nn_tiny_target *to) {
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_avgpool_i16_rows(&all, &from, window, to, 0, window->out_height);
@@ -1044,16 +1101,17 @@ static inline void nn_tiny_maxpool_i8(int8_t *out, const int8_t *in, const nn_ti
     nn_tiny_maxpool_i8_rows(&all, &from, window, to, 0, window->out_height);
 }
 
-static inline void nn_tiny_maxpool_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
-                                       const nn_tiny_target *to) {
+static inline void nn_tiny_maxpool_i16(int16_t *out, const int16_t *in,
+                                       const nn_tiny_window *window, const nn_tiny_target *to) {
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_maxpool_i16_rows(&all, &from, window, to, 0, window->out_height);
 }
 
 // The mean of each channel of an image (H, W, C), as MEAN of TensorFlow Lite has it: the sum of
-// x - in_zero times (scale of in) / (scale of out) / (H W) = multiplier 2^(shift - 31), rounded twice.
-// It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is avgpool.)
+// x - in_zero times (scale of in) / (scale of out) / (H W) = multiplier 2^(shift - 31), rounded
+// twice. It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is
+// avgpool.)
 static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
                                          int32_t W, int32_t C, int32_t multiplier, int32_t shift,
                                          const nn_tiny_target *to, int32_t first, int32_t count,
@@ -1074,14 +1132,16 @@ static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_i
 
 static inline void nn_tiny_gavgpool_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
                                             int32_t W, int32_t C, int32_t multiplier, int32_t shift,
-                                            const nn_tiny_target *to, int32_t first, int32_t count) {
+                                            const nn_tiny_target *to, int32_t first,
+                                            int32_t count) {
     nn_tiny_gavgpool_rows(out, in, H, W, C, multiplier, shift, to, first, count, 1);
 }
 
 // H W <= 65536.
-static inline void nn_tiny_gavgpool_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
-                                             int32_t W, int32_t C, int32_t multiplier, int32_t shift,
-                                             const nn_tiny_target *to, int32_t first, int32_t count) {
+static inline void nn_tiny_gavgpool_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                             int32_t H, int32_t W, int32_t C, int32_t multiplier,
+                                             int32_t shift, const nn_tiny_target *to, int32_t first,
+                                             int32_t count) {
     nn_tiny_gavgpool_rows(out, in, H, W, C, multiplier, shift, to, first, count, 2);
 }
 
@@ -1154,8 +1214,8 @@ static inline int nn_tiny_is_same(int32_t multiplier, int32_t shift, const nn_ti
            to->high >= high;
 }
 
-// To another scale: the factor (scale of in) / (scale of out) is multiplier 2^(shift - 31). Bounds make a
-// relu or relu6 of it.
+// To another scale: the factor (scale of in) / (scale of out) is multiplier 2^(shift - 31). Bounds
+// make a relu or relu6 of it.
 static inline void nn_tiny_scale_i8(int8_t *out, const int8_t *in, int32_t n, int32_t multiplier,
                                     int32_t shift, const nn_tiny_target *to) {
     if (nn_tiny_is_same(multiplier, shift, to, -128, 127)) {
@@ -1176,11 +1236,12 @@ static inline void nn_tiny_scale_i16(int16_t *out, const int16_t *in, int32_t n,
         out[i] = (int16_t)nn_tiny_finish(in[i] - to->in_zero, multiplier, shift, to);
 }
 
-// One input of a concat: in (outer, inner) to elements at .. at + inner - 1 of out (outer, out_inner),
-// with a factor as above. Along channels outer is the number of pixels; along rows it is 1.
+// One input of a concat: in (outer, inner) to elements at .. at + inner - 1 of out (outer,
+// out_inner), with a factor as above. Along channels outer is the number of pixels; along rows it
+// is 1.
 static inline void nn_tiny_concat_i8(int8_t *out, const int8_t *in, int32_t outer, int32_t inner,
-                                     int32_t out_inner, int32_t at, int32_t multiplier, int32_t shift,
-                                     const nn_tiny_target *to) {
+                                     int32_t out_inner, int32_t at, int32_t multiplier,
+                                     int32_t shift, const nn_tiny_target *to) {
     for (int32_t i = 0; i < outer; i++)
         nn_tiny_scale_i8(out + (ptrdiff_t)i * out_inner + at, in + (ptrdiff_t)i * inner, inner,
                          multiplier, shift, to);
@@ -1214,10 +1275,11 @@ static inline void nn_tiny_lookup_i16(int16_t *out, const int16_t *in, int32_t n
 
 // -- softmax --
 //
-// i8: the exponential and the reciprocal in fixed point, as gemmlowp has them: out = 256 e^x / sum e^x
-// - 128, so the output has scale 1 / 256 and zero point -128. The factor of the input is
+// i8: the exponential and the reciprocal in fixed point, as gemmlowp has them: out = 256 e^x / sum
+// e^x - 128, so the output has scale 1 / 256 and zero point -128. The factor of the input is
 //     (scale of in) beta 2^26 = multiplier 2^(shift - 31)
-// and differences from the largest below `least` = -floor(31 2^(31 - 5) / 2^shift) count as nothing.
+// and differences from the largest below `least` = -floor(31 2^(31 - 5) / 2^shift) count as
+// nothing.
 
 typedef struct nn_tiny_softmax {
     int32_t multiplier, shift;  // i8: shift 0 .. 30
@@ -1229,7 +1291,7 @@ static inline int32_t nn_tiny_exp_small(int32_t value) {
     int32_t x = value * 32 + (1 << 28), x2 = nn_int_multiply(x, x), x3 = nn_int_multiply(x2, x);
     int32_t x4 = nn_int_shift_right(nn_int_multiply(x2, x2), 2);
     int32_t rest = nn_int_shift_right(nn_int_multiply(x4 + x3, 715827883) + x2, 1);  // 2^31 / 3
-    return 1895147668 + nn_int_multiply(1895147668, x + rest);                      // 2^31 e^(-1/8)
+    return 1895147668 + nn_int_multiply(1895147668, x + rest);  // 2^31 e^(-1/8)
 }
 
 // e^x of x = value 2^-26, value -2^31 .. 0.
@@ -1279,7 +1341,8 @@ static inline void nn_tiny_softmax_row_i8(int8_t *out, const int8_t *in, int32_t
     int32_t most = in[0], zeros, share, i;
     uint32_t sum = 0;
     for (i = 1; i < n; i++) most = in[i] > most ? in[i] : most;
-    for (i = 0; i < n; i++) sum += (uint32_t)nn_int_shift_right(nn_tiny_exp_of(in[i] - most, p), 12);
+    for (i = 0; i < n; i++)
+        sum += (uint32_t)nn_int_shift_right(nn_tiny_exp_of(in[i] - most, p), 12);
     zeros = nn_tiny_count_zeros(sum);
     share = nn_tiny_reciprocal((int32_t)((sum << zeros) - 0x80000000u));
     for (i = 0; i < n; i++) {
@@ -1295,8 +1358,8 @@ static inline void nn_tiny_softmax_i8(int8_t *out, const int8_t *in, int32_t R, 
     for (int32_t i = 0; i < R; i++, out += n, in += n) nn_tiny_softmax_row_i8(out, in, n, p);
 }
 
-// i16: two tables, as TensorFlow Lite has them: of e^x, -10 <= x <= 0, and of 1 / (1 + x), 0 <= x <= 1.
-// The factor of the input is (scale of in) beta 65535 / 10; out has scale 1 / 32768.
+// i16: two tables, as TensorFlow Lite has them: of e^x, -10 <= x <= 0, and of 1 / (1 + x), 0 <= x
+// <= 1. The factor of the input is (scale of in) beta 65535 / 10; out has scale 1 / 32768.
 static inline void nn_tiny_softmax_row_i16(int16_t *out, const int16_t *in, int32_t n,
                                            const nn_tiny_softmax *p, const int16_t *exp_table,
                                            const int16_t *reciprocal_table) {
@@ -1342,7 +1405,7 @@ static inline void nn_tiny_dequantize_i8(float *out, const int8_t *in, int32_t n
 }
 
 static inline void nn_tiny_quantize_i16(int16_t *out, const float *in, int32_t n, float scale,
-                                       const nn_tiny_target *to) {
+                                        const nn_tiny_target *to) {
     nn_int_target target;
     target.zero = to->zero;
     target.low = to->low;
@@ -1351,7 +1414,7 @@ static inline void nn_tiny_quantize_i16(int16_t *out, const float *in, int32_t n
 }
 
 static inline void nn_tiny_dequantize_i16(float *out, const int16_t *in, int32_t n, float scale,
-                                         int32_t zero) {
+                                          int32_t zero) {
     nn_int16_dequantize(out, in, (size_t)n, scale, zero);
 }
 
@@ -1370,7 +1433,7 @@ static inline void nn_tiny_add_i16_rows(const nn_tiny_out *out, const nn_tiny_in
                                         int32_t first, int32_t count) {
     for (int32_t y = first; y < first + count; y++)
         nn_tiny_add_i16((int16_t *)nn_tiny_find_out(out, y), (const int16_t *)nn_tiny_find_in(a, y),
-                       (const int16_t *)nn_tiny_find_in(b, y), n, p);
+                        (const int16_t *)nn_tiny_find_in(b, y), n, p);
 }
 
 static inline void nn_tiny_mul_i8_rows(const nn_tiny_out *out, const nn_tiny_in *a,
@@ -1386,7 +1449,7 @@ static inline void nn_tiny_mul_i16_rows(const nn_tiny_out *out, const nn_tiny_in
                                         int32_t first, int32_t count) {
     for (int32_t y = first; y < first + count; y++)
         nn_tiny_mul_i16((int16_t *)nn_tiny_find_out(out, y), (const int16_t *)nn_tiny_find_in(a, y),
-                       (const int16_t *)nn_tiny_find_in(b, y), n, p);
+                        (const int16_t *)nn_tiny_find_in(b, y), n, p);
 }
 
 static inline void nn_tiny_scale_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
@@ -1492,8 +1555,8 @@ static inline void nn_tiny_dequantize_i16_rows(const nn_tiny_out *out, const nn_
 
 // -- moves: pad, and pixels repeated --
 
-// Zeros around an image: row y of the output is row y - pad_top of the input, columns go the same way. Of
-// the window it reads sizes and padding alone.
+// Zeros around an image: row y of the output is row y - pad_top of the input, columns go the same
+// way. Of the window it reads sizes and padding alone.
 static inline void nn_tiny_pad_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                     const nn_tiny_window *window, int32_t zero, int32_t first,
                                     int32_t count, int32_t bytes) {
@@ -1520,7 +1583,8 @@ static inline void nn_tiny_pad_i8_rows(const nn_tiny_out *out, const nn_tiny_in 
 }
 
 static inline void nn_tiny_pad_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
-                                        const nn_tiny_window *window, int32_t first, int32_t count) {
+                                        const nn_tiny_window *window, int32_t first,
+                                        int32_t count) {
     nn_tiny_pad_rows(out, in, window, 0, first, count, 2);
 }
 
@@ -1537,7 +1601,8 @@ static inline void nn_tiny_pad_i16(int16_t *out, const int16_t *in, const nn_tin
     nn_tiny_pad_rows(&all, &from, window, 0, 0, window->out_height, 2);
 }
 
-// Nearest: pixel (y, x) of the output is pixel (y / scale_y, x / scale_x) of the input, of any type.
+// Nearest: pixel (y, x) of the output is pixel (y / scale_y, x / scale_x) of the input, of any
+// type.
 static inline void nn_tiny_upsample_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                          int32_t in_width, int32_t pixel_bytes, int32_t scale_y,
                                          int32_t scale_x, int32_t first, int32_t count) {

@@ -503,6 +503,68 @@ static void softmax_i16_is_near_the_real_one(void **state) {
     }
 }
 
+// -- checks --
+
+static void assert_says(const char *said, const char *expected_text) {
+    if (!expected_text) assert_null(said);
+    else {
+        assert_non_null(said);
+        assert_string_equal(said, expected_text);
+    }
+}
+
+static void checks_say_what_is_wrong(void **state) {
+    static const struct { int field; int32_t value; const char *text; } wrong[] = {
+        { 0, 0, "the input has no elements" }, { 1, -1, "the input has no elements" }, { 2, 0, "the input has no elements" },
+        { 3, 0, "the window has no elements" }, { 4, 0, "the window has no elements" },
+        { 5, 0, "a stride is below 1" }, { 6, -3, "a stride is below 1" },
+        { 7, -1, "a padding is below 0" }, { 8, -1, "a padding is below 0" },
+        { 9, 0, "a dilation is below 1" }, { 10, 0, "a dilation is below 1" },
+        { 11, 0, "the output has no elements" }, { 12, 0, "the output has no elements" }, { 13, 0, "the output has no elements" },
+        { 7, 5, "the first window ends before the input" }, { 8, 3, "the first window ends before the input" },
+        { 11, 7, "the last window begins behind the input" }, { 12, 9, "the last window begins behind the input" },
+        { 13, 5, "the output's channels are no multiple of the input's" },
+        { 3, 1 << 30, "a sum has too many terms" },
+        { 7, 4, NULL }, { 8, 2, NULL }, { 11, 6, NULL }, { 12, 8, NULL },
+    };
+    static const int32_t good[14] = { 10, 7, 4, 3, 3, 2, 1, 1, 1, 2, 1, 5, 7, 8 };
+    int32_t fields[14], multipliers[2] = { 1 << 30, INT32_MAX }, shifts[2] = { 30, -31 };
+    int8_t weight = 1;
+    nn_tiny_weights w = { NULL, NULL, NULL, NULL, 1 };
+    nn_tiny_window window;
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        memcpy(fields, good, sizeof fields);
+        memcpy(&window, fields, sizeof window);
+        assert_says(nn_tiny_check_window(&window, 1, 1), NULL);
+        fields[wrong[i].field] = wrong[i].value;
+        memcpy(&window, fields, sizeof window);
+        assert_says(nn_tiny_check_window(&window, 1, 1), wrong[i].text);
+    }
+    memcpy(&window, good, sizeof window);
+    window.in_channels = 65536 / 9 + 1;
+    assert_says(nn_tiny_check_window(&window, 0, 1), "a sum has too many terms");
+    assert_says(nn_tiny_check_window(&window, 0, 2), NULL);
+    for (i = 0; i < 400; i++) {     // what the other tests run is allowed
+        make_case(i % 2 ? TINY_CONV2D : TINY_DEPTHWISE, 1 + (int32_t)i / 2 % 2, (int)i);
+        assert_says(nn_tiny_check_window(&c.window, c.op == TINY_DEPTHWISE, c.bytes), NULL);
+        assert_says(nn_tiny_check_weights(&c.weights, c.window.out_channels, c.bytes), NULL);
+    }
+    assert_says(nn_tiny_check_weights(&w, 2, 1), "an array is missing");
+    w.weights = &weight;
+    w.multipliers = multipliers;
+    w.shifts = shifts;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), NULL);
+    assert_says(nn_tiny_check_weights(&w, 2, 2), "a shift is out of range");
+    shifts[1] = -32;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), "a shift is out of range");
+    w.per_channel = 0;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), NULL);
+    multipliers[0] = (1 << 30) - 1;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), "a multiplier is not 0, nor 2^30 .. 2^31 - 1");
+}
+
 // -- rows --
 
 // An image as a ring of `rows` rows with a gap behind each, into which rows are put as they are needed.
@@ -743,6 +805,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(scale_of_halves_goes_away_from_zero),
         cmocka_unit_test(wide_scale_rounds_as_is_defined),
         cmocka_unit_test(longest_sums_fit),
+        cmocka_unit_test(checks_say_what_is_wrong),
         cmocka_unit_test(rows_of_rings_have_the_bits_of_whole_images),
         cmocka_unit_test(rows_of_other_kernels_have_the_bits_of_whole_images),
         cmocka_unit_test(no_rows_write_nothing),
