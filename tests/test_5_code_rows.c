@@ -412,7 +412,7 @@ static void members_have_their_constants(void **state) {
     static const char *const in_source[] = {
         "    { (unsigned char *)net_weights, 0, 0 },\n    { (unsigned char *)net_weights + 104, 0, 0 },\n    { (unsigned char *)net_weights + 504, 0, 0 },\n",
         "    { NULL, 0, 0 },\n    { NULL, 0, 0 },\n    { NULL, 0, 0 },\n",
-        "    { NULL, 0, 0 },\n    { (unsigned char *)net_weights + 520, 0, 0 },\n    { (unsigned char *)net_weights + 528, 0, 0 },\n" };
+        "    { NULL, 0, 0 },\n    { (unsigned char *)net_weights + 516, 0, 0 },\n    { (unsigned char *)net_weights + 524, 0, 0 },\n" };
     tl_env env = silent_env();
     tl_rows_desc ask;
     small_rows s;

@@ -825,6 +825,12 @@ typedef struct tl_apply_desc {
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
+#ifndef TL_NO_TEXT
+// Write what a node's kernel is called, one name a scheme, for tl_code_desc.kernels: its op and its scheme,
+// "conv2d_i8_channel"; of a conversion both formats, "convert_f32_i8"; of an input or a state its op.
+TLDEF size_t tl_print_kernel(const tl_precision_graph *applied, int32_t node, char *buf, size_t size);
+#endif
+
 // -- names and text --
 
 // Name a criterion, or an objective.

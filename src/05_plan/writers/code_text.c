@@ -673,22 +673,6 @@ static tl_result tli_alloc_code(tli_code *c) {
     return TL_ERROR_NO_MEMORY;
 }
 
-// The bytes that an element of a declared format begins at a multiple of.
-static uint64_t tli_format_alignment(uint8_t format) {
-    switch ((tl_tensor_format)format) {
-    case TL_TENSOR_FORMAT_F32:
-    case TL_TENSOR_FORMAT_I32: return 4;
-    case TL_TENSOR_FORMAT_F16:
-    case TL_TENSOR_FORMAT_BF16:
-    case TL_TENSOR_FORMAT_I16: return 2;
-    case TL_TENSOR_FORMAT_NONE:
-    case TL_TENSOR_FORMAT_I8:
-    case TL_TENSOR_FORMAT_I4:
-    case TL_TENSOR_FORMAT_COUNT: break;
-    }
-    return 1;
-}
-
 // The format that the bytes of a lifetime are declared to have.
 static uint8_t tli_format_of_life(const tl_graph *graph, const tl_lifetime *life) {
     switch (life->use) {
