@@ -661,7 +661,7 @@ static void bad_code_descs_are_refused(void **state) {
     assert_string_equal(env.error.text, "tl_write_plan_code: form: unknown value");
     {   // figures are zero on errors, and of a training step those of its arrays
         tl_code_figures figures = { 1, 1, 1, 1, 1, 1, 1 };
-        tl_code_desc desc = { "n", TL_CODE_FORM_COUNT, 2, NULL, NULL, NULL };
+        tl_code_desc desc = { "n", TL_CODE_FORM_COUNT, 2, NULL, NULL, NULL, NULL };
         desc.figures = &figures;
         assert_int_equal(write_code_text(&env, &graph, &plan, &desc, &text), TL_ERROR_INVALID_ARG);
         assert_true(figures.ram_bytes + figures.bank_bytes + figures.constant_bytes == 0);
@@ -734,11 +734,18 @@ static void constants_leave_no_holes(void **state) {
                                           "A_3_OFFSET 55\n", "B_2_OFFSET 58\n" };
     tl_env env = silent_env();
     tl_graph graph = graph_of(model);
+    static const uint64_t expected[] = { 28, 0, 20, 55, 26, 12, 58 };
     tl_plan plan = small_plan(&graph, "F 1\nF 2\n", 1);
+    uint64_t offsets[7];
+    tl_code_desc desc;
     code_text text;
     size_t k;
     (void)state;
-    if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
+    memset(&desc, 0, sizeof desc);
+    desc.name = "n";
+    desc.stored_offsets = offsets;
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    assert_memory_equal(offsets, expected, sizeof expected);
     must_hold(text.header.text, "#define N_WEIGHTS_BYTES 63\n");
     for (k = 0; k < sizeof places / sizeof *places; k++) must_hold(text.header.text, places[k]);
     free_text(&text);
@@ -901,7 +908,7 @@ static void words_of_a_table_have_at_most_32_bits(void **state) {
 static void failing_sinks_and_allocators_are_reported(void **state) {
     tl_graph graph = graph_of(small);
     tl_plan plan = small_plan(&graph, "S 1\nF 2\nF 3\nB 3\nD 2\nD 1\nB 1\n", 0);
-    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL, NULL, NULL };
+    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL, NULL, NULL, NULL };
     tl_env silent = silent_env();
     code_text text;
     failing_alloc failing;

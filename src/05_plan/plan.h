@@ -732,6 +732,8 @@ typedef struct tl_code_desc {
     tl_code_figures *figures;  // receives what the arrays take; zero on errors; 0 = not wanted
     const char *const *kernels;  // [node_count of graph] what stands for the op in the name of a node's kernel:
                                // nodes of one name have one kernel; 0, or a 0 of a node = the op
+    uint64_t    *stored_offsets;  // [constants of graph, see tl_attributes] receives where each begins in the
+                               // const array of the user; 0 = not wanted
 } tl_code_desc;
 
 // Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
