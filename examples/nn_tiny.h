@@ -27,8 +27,12 @@
    LETTERS     H, W, C = rows, columns, channels of an image, N = output channels, n = elements,
                R = rows of a matrix, K = terms of a sum
 
+   SPEED       -O2 or -O3. With the DSP instructions of Cortex-M4, M7, M33 (__ARM_FEATURE_DSP) sums take two
+               products an instruction; plain C elsewhere. The bits are the same.
+
    CONTENTS    (search for "// -- ")
-               operands    conv2d    depthwise    linear    pools    elementwise    softmax
+               operands    windows    sums of products    conv2d    linear    depthwise    pools
+               elementwise    softmax    floats    rows    moves
    nn_fixed.h  requantise    quantise    lookup
 */
 #ifndef NN_TINY_H
@@ -120,20 +124,53 @@ static inline nn_tiny_out nn_tiny_whole_out(void *at, int32_t row_bytes) {
     return x;
 }
 
-// The part of a window that lies inside of the image, along one axis.
+// The operands of a whole image; bytes: of an element.
+static inline nn_tiny_in nn_tiny_image_in(const void *at, const nn_tiny_window *w, int32_t bytes) {
+    return nn_tiny_whole_in(at, w->in_width * w->in_channels * bytes);
+}
+
+static inline nn_tiny_out nn_tiny_image_out(void *at, const nn_tiny_window *w, int32_t bytes) {
+    return nn_tiny_whole_out(at, w->out_width * w->out_channels * bytes);
+}
+
+static inline int32_t nn_tiny_clamp(int32_t value, int32_t low, int32_t high) {
+    value = value < low ? low : value;
+    return value > high ? high : value;
+}
+
+// A sum to an integer of the output: i8, and all that i16 does in 32 bits.
+static inline int32_t nn_tiny_finish(int32_t sum, int32_t multiplier, int32_t shift,
+                                     const nn_tiny_target *to) {
+    int32_t value = nn_int_scale(sum, multiplier, shift);
+    return nn_tiny_clamp(value, to->low - to->zero, to->high - to->zero) + to->zero;
+}
+
+// A sum of i16: the multiplier is rounded to 16 bits, and the product once. sum: +-2^47.
+static inline int32_t nn_tiny_finish_wide(int64_t sum, int32_t multiplier, int32_t shift,
+                                          const nn_tiny_target *to) {
+    int32_t factor = multiplier < 0x7FFF0000 ? (multiplier + (1 << 15)) >> 16 : 0x7FFF;
+    int64_t value = (sum * factor + (INT64_C(1) << (14 - shift))) >> (15 - shift);
+    return (int32_t)nn_int_clamp(value, to->low, to->high);
+}
+
+// -- windows: the part of one that lies inside of the image, along one axis --
+
 typedef struct nn_tiny_span {
-    int32_t first, end;  // of the taps; end = first: none
-    int32_t at;          // where tap 0 lies: < 0 = outside
+    int32_t at;          // where tap 0 lies; may be outside
+    int32_t first, end;  // of the taps inside; end = first: none
 } nn_tiny_span;
 
 static inline nn_tiny_span nn_tiny_find_span(int32_t at, int32_t taps, int32_t dilation,
                                              int32_t size) {
     nn_tiny_span span;
     span.at = at;
-    span.first = at < 0 ? (-at + dilation - 1) / dilation : 0;
-    span.end = at + (taps - 1) * dilation < size ? taps : (size - at + dilation - 1) / dilation;
-    span.first = span.first < taps ? span.first : taps;
-    span.end = span.end > span.first ? span.end : span.first;
+    span.first = 0;
+    span.end = taps;
+    if (at < 0) span.first = nn_tiny_clamp((dilation - 1 - at) / dilation, 0, taps);
+    if (at + (taps - 1) * dilation >= size) {
+        span.end = at < size ? (size - at + dilation - 1) / dilation : 0;
+        span.end = nn_tiny_clamp(span.end, span.first, taps);
+    }
     return span;
 }
 
@@ -145,168 +182,719 @@ static inline nn_tiny_span nn_tiny_columns_of(const nn_tiny_window *w, int32_t x
     return nn_tiny_find_span(x * w->stride_x - w->pad_left, w->width, w->dilation_x, w->in_width);
 }
 
-static inline int8_t nn_tiny_finish_i8(int32_t sum, int32_t multiplier, int32_t shift,
-                                       const nn_tiny_target *to) {
-    int32_t value = nn_int_scale(sum, multiplier, shift);
-    value = value < to->low - to->zero ? to->low - to->zero : value;
-    value = value > to->high - to->zero ? to->high - to->zero : value;
-    return (int8_t)(value + to->zero);
+// A row under a window, and those below it.
+typedef struct nn_tiny_cursor {
+    const unsigned char *base;
+    int32_t row_bytes, rows;
+    int32_t row;  // of the ring, or of the tensor
+    int32_t step;
+} nn_tiny_cursor;
+
+// From row `row` of a tensor on, step rows at a time.
+static inline nn_tiny_cursor nn_tiny_cursor_at(const nn_tiny_in *in, int32_t row, int32_t step) {
+    nn_tiny_cursor cursor;
+    cursor.base = (const unsigned char *)in->at;
+    cursor.row_bytes = in->row_bytes;
+    cursor.rows = in->rows;
+    cursor.row = in->rows ? (row + in->shift) % in->rows : row;
+    cursor.step = in->rows ? step % in->rows : step;
+    return cursor;
+}
+
+static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
+    const unsigned char *at = cursor->base + (ptrdiff_t)cursor->row * cursor->row_bytes;
+    cursor->row += cursor->step;
+    if (cursor->rows && cursor->row >= cursor->rows) cursor->row -= cursor->rows;
+    return at;
+}
+
+// -- sums of products --
+//
+// Two windows meet two rows of weights, so that what is loaded is used twice:
+//
+//              n                  n                 2
+//           +-----+            +-----+            +---+
+//        2  |  x  |         2  |  w  |         2  |   | sums[2 i + j] = (x_i + offset) w_j
+//           +-----+            +-----+            +---+
+//
+// With DSP instructions four bytes are widened to two pairs of 16 bits, even ones and odd ones, which
+// is where the offset is added at no cost, and SMLAD multiplies pairs and adds them up.
+
+#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
+#define NN_TINY_DSP
+
+static inline uint32_t nn_tiny_load(const void *at) {
+    uint32_t word;
+    NN_TINY_COPY(&word, at, 4);
+    return word;
+}
+
+// Bytes 0 and 2 as two numbers of 16 bits, plus two offsets.
+static inline uint32_t nn_tiny_even(uint32_t offsets, uint32_t bytes) {
+    uint32_t pair;
+    __asm__("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(offsets), "r"(bytes));
+    return pair;
+}
+
+// Bytes 1 and 3.
+static inline uint32_t nn_tiny_odd(uint32_t offsets, uint32_t bytes) {
+    uint32_t pair;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(offsets), "r"(bytes));
+    return pair;
+}
+
+static inline uint32_t nn_tiny_even_weights(uint32_t bytes) {
+    uint32_t pair;
+    __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
+    return pair;
+}
+
+static inline uint32_t nn_tiny_odd_weights(uint32_t bytes) {
+    uint32_t pair;
+    __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(bytes));
+    return pair;
+}
+
+// sum + the products of both pairs.
+static inline int32_t nn_tiny_add_pair(uint32_t a, uint32_t b, int32_t sum) {
+    __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+// sum + the product of the lower, of the upper numbers.
+static inline int32_t nn_tiny_add_lower(uint32_t a, uint32_t b, int32_t sum) {
+    __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+static inline int32_t nn_tiny_add_upper(uint32_t a, uint32_t b, int32_t sum) {
+    __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+
+static inline uint32_t nn_tiny_offsets(int32_t offset) {
+    return ((uint32_t)offset & 0xFFFFu) | (uint32_t)offset << 16;
+}
+#endif
+
+// What one call multiplies.
+typedef struct nn_tiny_factors {
+    const void *x0, *x1;    // int8, or int16
+    const int8_t *w0, *w1;
+    int32_t offset;         // int16: 0
+    int32_t n;
+} nn_tiny_factors;
+
+static inline void nn_tiny_multiply_i8(int32_t *sums, const nn_tiny_factors *f) {
+    const int8_t *x0 = (const int8_t *)f->x0, *x1 = (const int8_t *)f->x1, *w0 = f->w0, *w1 = f->w1;
+    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, n = f->n, offset = f->offset;
+#ifdef NN_TINY_DSP
+    uint32_t offsets = nn_tiny_offsets(offset);
+    for (; n >= 4; n -= 4, x0 += 4, x1 += 4, w0 += 4, w1 += 4) {
+        uint32_t a = nn_tiny_load(x0), b = nn_tiny_load(w0), c = nn_tiny_load(w1);
+        uint32_t a_even = nn_tiny_even(offsets, a), b_even = nn_tiny_even_weights(b);
+        uint32_t c_even = nn_tiny_even_weights(c);
+        a = nn_tiny_odd(offsets, a);
+        b = nn_tiny_odd_weights(b);
+        c = nn_tiny_odd_weights(c);
+        s00 = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, s00));
+        s01 = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, s01));
+        a = nn_tiny_load(x1);
+        a_even = nn_tiny_even(offsets, a);
+        a = nn_tiny_odd(offsets, a);
+        s10 = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, s10));
+        s11 = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, s11));
+    }
+#endif
+    for (int32_t i = 0; i < n; i++) {
+        int32_t a = x0[i] + offset, b = x1[i] + offset;
+        s00 += a * w0[i];
+        s01 += a * w1[i];
+        s10 += b * w0[i];
+        s11 += b * w1[i];
+    }
+    sums[0] = s00;
+    sums[1] = s01;
+    sums[2] = s10;
+    sums[3] = s11;
+}
+
+// At most 512 terms, of which 511 sums of the largest products fit 32 bits.
+static inline void nn_tiny_multiply_i16(int32_t *sums, const nn_tiny_factors *f) {
+    const int16_t *x0 = (const int16_t *)f->x0, *x1 = (const int16_t *)f->x1;
+    const int8_t *w0 = f->w0, *w1 = f->w1;
+    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, n = f->n;
+    for (int32_t i = 0; i < n; i++) {
+        s00 += x0[i] * w0[i];
+        s01 += x0[i] * w1[i];
+        s10 += x1[i] * w0[i];
+        s11 += x1[i] * w1[i];
+    }
+    sums[0] = s00;
+    sums[1] = s01;
+    sums[2] = s10;
+    sums[3] = s11;
 }
 
 // -- conv2d --
+//
+// Two pixels of the output at a time. Where the window of one is a run of the input (1 x 1, or inside
+// of a row) it is read where it lies. Otherwise it is laid side by side in a patch on the stack, with
+// the zero point for what lies outside, a part of it at a time:
+//
+//        image            window            patch
+//        +-----+          +--+
+//        |[ ]  |   --->   |--|   --->   |--|--|--| k0 .. k0 + depth - 1 of height width C
+//        +-----+          |--|
+//                         +--+
+
+enum {
+    NN_TINY_PATCH    = 288,  // bytes of a patch: 3 x 3 x 32
+    NN_TINY_CHANNELS = 16    // output channels whose sums are kept at a time, an even number
+};
+
+typedef struct nn_tiny_conv {
+    const nn_tiny_out *out;
+    const nn_tiny_in *in;
+    const nn_tiny_window *window;
+    const nn_tiny_weights *w;
+    const nn_tiny_target *to;
+    int32_t bytes;  // of an element: 1 or 2
+    int32_t K;      // terms of a sum
+} nn_tiny_conv;
+
+// A pixel of the output.
+typedef struct nn_tiny_pixel {
+    int32_t y, x;
+    unsigned char *row;  // row y of the output
+} nn_tiny_pixel;
+
+static inline void nn_tiny_next_pixel(nn_tiny_pixel *p, const nn_tiny_conv *c, int32_t end) {
+    if (++p->x < c->window->out_width) return;
+    p->x = 0;
+    if (++p->y < end) p->row = (unsigned char *)nn_tiny_find_out(c->out, p->y);
+}
+
+// The window of a pixel where it is a run of the input; NULL = it is not.
+static inline const unsigned char *nn_tiny_find_run(const nn_tiny_conv *c, const nn_tiny_pixel *p) {
+    const nn_tiny_window *w = c->window;
+    int32_t y = p->y * w->stride_y - w->pad_top, x = p->x * w->stride_x - w->pad_left;
+    if (w->height > 1 || (w->width > 1 && w->dilation_x > 1)) return NULL;
+    if (y < 0 || y >= w->in_height || x < 0 || x > w->in_width - w->width) return NULL;
+    return (const unsigned char *)nn_tiny_find_in(c->in, y) + x * w->in_channels * c->bytes;
+}
+
+// Elements from .. from + n - 1 of a run of a window, of which lo .. hi - 1 lie inside of the image;
+// element 0 lies at x.
+static inline unsigned char *nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c,
+                                              const unsigned char *x, int32_t lo, int32_t hi,
+                                              int32_t from, int32_t n) {
+    ptrdiff_t bytes = c->bytes;
+    int outside = c->to->in_zero & 255;
+    lo = nn_tiny_clamp(lo, from, from + n);
+    hi = nn_tiny_clamp(hi, lo, from + n);
+    NN_TINY_FILL(to, outside, (size_t)((lo - from) * bytes));
+    if (hi > lo)
+        NN_TINY_COPY(to + (lo - from) * bytes, x + lo * bytes, (size_t)((hi - lo) * bytes));
+    NN_TINY_FILL(to + (hi - from) * bytes, outside, (size_t)((from + n - hi) * bytes));
+    return to + n * bytes;
+}
+
+// Terms k0 .. k0 + n - 1 of the window of a pixel. A run is a row of the window, or with dilation a tap.
+static inline void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *c,
+                                      const nn_tiny_pixel *p, int32_t k0, int32_t n) {
+    const nn_tiny_window *w = c->window;
+    nn_tiny_span rows = nn_tiny_rows_of(w, p->y), columns = nn_tiny_columns_of(w, p->x);
+    int32_t taps = w->dilation_x == 1 ? w->width : 1, C = w->in_channels, run = taps * C;
+    int32_t per_row = w->width / taps, at = k0 / run, from = k0 % run;
+    for (; n > 0; at++, from = 0) {
+        int32_t ky = at / per_row, kx = at % per_row, size = run - from < n ? run - from : n;
+        int32_t lo = (columns.first - kx) * C, hi = (columns.end - kx) * C;
+        const unsigned char *x = NULL;
+        if (ky < rows.first || ky >= rows.end || hi <= 0) lo = hi = 0;
+        else
+            x = (const unsigned char *)nn_tiny_find_in(c->in, rows.at + ky * w->dilation_y) +
+                (ptrdiff_t)(columns.at + kx * w->dilation_x) * C * c->bytes;
+        patch = nn_tiny_fill_run(patch, c, x, lo, hi, from, size);
+        n -= size;
+    }
+}
+
+// Sums of two pixels, and of NN_TINY_CHANNELS channels from n0 on.
+static inline void nn_tiny_add_terms(int64_t *sums, const nn_tiny_conv *c, const void *x0,
+                                     const void *x1, int32_t n0, int32_t channels, int32_t k0,
+                                     int32_t n) {
+    nn_tiny_factors f;
+    f.x0 = x0;
+    f.x1 = x1;
+    f.offset = -c->to->in_zero;
+    f.n = n;
+    for (int32_t j = 0; j < channels; j += 2, sums += 4) {
+        int32_t part[4], i;
+        f.w0 = c->w->weights + (ptrdiff_t)(n0 + j) * c->K + k0;
+        f.w1 = j + 1 < channels ? f.w0 + c->K : f.w0;
+        if (c->bytes == 1) nn_tiny_multiply_i8(part, &f);
+        else nn_tiny_multiply_i16(part, &f);
+        for (i = 0; i < 4; i++) sums[i] += part[i];
+    }
+}
+
+// The sums of one of the two pixels to the output.
+static inline void nn_tiny_write_sums(unsigned char *out, const int64_t *sums, const nn_tiny_conv *c,
+                                      int32_t n0, int32_t channels) {
+    int8_t *bytes = (int8_t *)out + n0;
+    int16_t *words = (int16_t *)(void *)out + n0;
+    for (int32_t j = 0; j < channels; j++) {
+        int64_t sum = sums[j / 2 * 4 + j % 2] + (c->w->bias ? c->w->bias[n0 + j] : 0);
+        int32_t at = c->w->per_channel ? n0 + j : 0;
+        int32_t multiplier = c->w->multipliers[at], shift = c->w->shifts[at];
+        if (c->bytes == 1) bytes[j] = (int8_t)nn_tiny_finish((int32_t)sum, multiplier, shift, c->to);
+        else words[j] = (int16_t)nn_tiny_finish_wide(sum, multiplier, shift, c->to);
+    }
+}
+
+// Two pixels; the second may be the first once more.
+static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *a,
+                                     const nn_tiny_pixel *b) {
+    unsigned char patch[2 * NN_TINY_PATCH];
+    int64_t sums[2 * NN_TINY_CHANNELS];
+    const unsigned char *x0 = nn_tiny_find_run(c, a), *x1 = nn_tiny_find_run(c, b);
+    int32_t depth = NN_TINY_PATCH / c->bytes, N = c->window->out_channels, is_run = x0 && x1;
+    ptrdiff_t pixel = (ptrdiff_t)N * c->bytes;
+    if (is_run && c->bytes == 1) depth = c->K;
+    for (int32_t n0 = 0; n0 < N; n0 += NN_TINY_CHANNELS) {
+        int32_t channels = N - n0 < NN_TINY_CHANNELS ? N - n0 : NN_TINY_CHANNELS;
+        NN_TINY_FILL(sums, 0, sizeof sums);
+        for (int32_t k0 = 0; k0 < c->K; k0 += depth) {
+            int32_t n = c->K - k0 < depth ? c->K - k0 : depth;
+            if (!is_run && (n0 == 0 || c->K > depth)) {
+                nn_tiny_fill_patch(patch, c, a, k0, n);
+                nn_tiny_fill_patch(patch + NN_TINY_PATCH, c, b, k0, n);
+            }
+            if (is_run)
+                nn_tiny_add_terms(sums, c, x0 + k0 * c->bytes, x1 + k0 * c->bytes, n0, channels, k0, n);
+            else nn_tiny_add_terms(sums, c, patch, patch + NN_TINY_PATCH, n0, channels, k0, n);
+        }
+        nn_tiny_write_sums(a->row + a->x * pixel, sums, c, n0, channels);
+        nn_tiny_write_sums(b->row + b->x * pixel, sums + 2, c, n0, channels);
+    }
+}
+
+static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32_t count) {
+    nn_tiny_pixel a, b;
+    if (count <= 0) return;
+    a.y = first;
+    a.x = 0;
+    a.row = (unsigned char *)nn_tiny_find_out(c->out, first);
+    while (a.y < first + count) {
+        b = a;
+        nn_tiny_next_pixel(&b, c, first + count);
+        if (b.y == first + count) b = a;
+        nn_tiny_conv_pair(c, &a, &b);
+        a = b;
+        nn_tiny_next_pixel(&a, c, first + count);
+    }
+}
+
+static inline void nn_tiny_conv_any(const nn_tiny_out *out, const nn_tiny_in *in,
+                                    const nn_tiny_window *window, const nn_tiny_weights *w,
+                                    const nn_tiny_target *to, int32_t first, int32_t count,
+                                    int32_t bytes) {
+    nn_tiny_conv c;
+    c.out = out;
+    c.in = in;
+    c.window = window;
+    c.w = w;
+    c.to = to;
+    c.bytes = bytes;
+    c.K = window->height * window->width * window->in_channels;
+    nn_tiny_conv_rows(&c, first, count);
+}
 
 static inline void nn_tiny_conv2d_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                           const nn_tiny_window *window, const nn_tiny_weights *w,
                                           const nn_tiny_target *to, int32_t first, int32_t count) {
-    int32_t C = window->in_channels, N = window->out_channels;
-    for (int32_t y = first; y < first + count; y++) {
-        nn_tiny_span rows = nn_tiny_rows_of(window, y);
-        int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
-        for (int32_t i = 0; i < window->out_width * N; i++) {
-            nn_tiny_span columns = nn_tiny_columns_of(window, i / N);
-            int32_t n = i % N, sum = w->bias ? w->bias[n] : 0, c;
-            for (int32_t ky = rows.first; ky < rows.end; ky++)
-                for (int32_t kx = columns.first; kx < columns.end; kx++) {
-                    const int8_t *x =
-                        (const int8_t *)nn_tiny_find_in(in, rows.at + ky * window->dilation_y) +
-                        (columns.at + kx * window->dilation_x) * C;
-                    const int8_t *weight =
-                        w->weights + ((n * window->height + ky) * window->width + kx) * C;
-                    for (c = 0; c < C; c++) sum += (x[c] - to->in_zero) * weight[c];
-                }
-            c = w->per_channel ? n : 0;
-            row[i] = nn_tiny_finish_i8(sum, w->multipliers[c], w->shifts[c], to);
-        }
-    }
+    nn_tiny_conv_any(out, in, window, w, to, first, count, 1);
 }
 
-static inline void nn_tiny_conv2d_i8(int8_t *out, const int8_t *in, const nn_tiny_window *window,
-                                     const nn_tiny_weights *w, const nn_tiny_target *to) {
-    nn_tiny_out to_rows = nn_tiny_whole_out(out, window->out_width * window->out_channels);
-    nn_tiny_in from_rows = nn_tiny_whole_in(in, window->in_width * window->in_channels);
-    nn_tiny_conv2d_i8_rows(&to_rows, &from_rows, window, w, to, 0, window->out_height);
+static inline void nn_tiny_conv2d_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                           const nn_tiny_window *window, const nn_tiny_weights *w,
+                                           const nn_tiny_target *to, int32_t first, int32_t count) {
+    nn_tiny_conv_any(out, in, window, w, to, first, count, 2);
+}
+
+static inline void nn_tiny_conv2d_i8(int8_t *out,       // (out_height, out_width, N)
+                                     const int8_t *in,  // (in_height, in_width, C)
+                                     const nn_tiny_window *window, const nn_tiny_weights *w,
+                                     const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 1);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 1);
+    nn_tiny_conv2d_i8_rows(&all, &from, window, w, to, 0, window->out_height);
+}
+
+static inline void nn_tiny_conv2d_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
+                                      const nn_tiny_weights *w, const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 2);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 2);
+    nn_tiny_conv2d_i16_rows(&all, &from, window, w, to, 0, window->out_height);
+}
+
+// -- linear: conv2d of an image that has one pixel in a row --
+
+static inline nn_tiny_window nn_tiny_linear_window(int32_t R, int32_t K, int32_t N) {
+    nn_tiny_window w;
+    w.in_height = w.out_height = R;
+    w.in_width = w.out_width = 1;
+    w.in_channels = K;
+    w.out_channels = N;
+    w.height = w.width = w.stride_y = w.stride_x = w.dilation_y = w.dilation_x = 1;
+    w.pad_top = w.pad_left = 0;
+    return w;
+}
+
+// Rows of a matrix: in (R, K), out (R, N).
+static inline void nn_tiny_linear_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                          const nn_tiny_weights *w, const nn_tiny_target *to,
+                                          int32_t K, int32_t N, int32_t first, int32_t count) {
+    nn_tiny_window window = nn_tiny_linear_window(first + count, K, N);
+    nn_tiny_conv2d_i8_rows(out, in, &window, w, to, first, count);
+}
+
+static inline void nn_tiny_linear_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                           const nn_tiny_weights *w, const nn_tiny_target *to,
+                                           int32_t K, int32_t N, int32_t first, int32_t count) {
+    nn_tiny_window window = nn_tiny_linear_window(first + count, K, N);
+    nn_tiny_conv2d_i16_rows(out, in, &window, w, to, first, count);
+}
+
+static inline void nn_tiny_linear_i8(int8_t *out,       // (R, N)
+                                     const int8_t *in,  // (R, K)
+                                     const nn_tiny_weights *w, const nn_tiny_target *to, int32_t R,
+                                     int32_t K, int32_t N) {
+    nn_tiny_out all = nn_tiny_whole_out(out, N);
+    nn_tiny_in from = nn_tiny_whole_in(in, K);
+    nn_tiny_linear_i8_rows(&all, &from, w, to, K, N, 0, R);
+}
+
+static inline void nn_tiny_linear_i16(int16_t *out, const int16_t *in, const nn_tiny_weights *w,
+                                      const nn_tiny_target *to, int32_t R, int32_t K, int32_t N) {
+    nn_tiny_out all = nn_tiny_whole_out(out, 2 * N);
+    nn_tiny_in from = nn_tiny_whole_in(in, 2 * K);
+    nn_tiny_linear_i16_rows(&all, &from, w, to, K, N, 0, R);
 }
 
 // -- depthwise --
+
+// The taps of a window that lie inside of the image, for channels side by side.
+typedef struct nn_tiny_taps {
+    nn_tiny_cursor cursor;   // the first row of them
+    int32_t rows, columns;   // so many
+    ptrdiff_t x, x_step;     // elements: where they begin in a row, and from one to the next
+    int32_t weight, weight_row, weight_step;  // elements, the same of depthwise weights
+} nn_tiny_taps;
+
+static inline nn_tiny_taps nn_tiny_find_taps(const nn_tiny_in *in, const nn_tiny_window *w, int32_t y,
+                                             int32_t x) {
+    nn_tiny_span rows = nn_tiny_rows_of(w, y), columns = nn_tiny_columns_of(w, x);
+    nn_tiny_taps taps;
+    taps.rows = rows.end - rows.first;
+    taps.columns = columns.end - columns.first;
+    if (!taps.columns) taps.rows = 0;
+    if (!taps.rows) rows.first = rows.at = 0;
+    taps.cursor = nn_tiny_cursor_at(in, rows.at + rows.first * w->dilation_y, w->dilation_y);
+    taps.x = (ptrdiff_t)(columns.at + columns.first * w->dilation_x) * w->in_channels;
+    taps.x_step = (ptrdiff_t)w->dilation_x * w->in_channels;
+    taps.weight_step = w->out_channels;
+    taps.weight_row = w->width * w->out_channels;
+    taps.weight = (rows.first * w->width + columns.first) * w->out_channels;
+    return taps;
+}
+
+// Sums of one channel.
+static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *weights, int32_t channel,
+                                          int32_t n, int32_t offset, int32_t bytes) {
+    nn_tiny_cursor cursor = t->cursor;
+    const int8_t *row = weights + t->weight + n;
+    int64_t sum = 0;
+    for (int32_t i = 0; i < t->rows; i++, row += t->weight_row) {
+        const unsigned char *at = nn_tiny_next_row(&cursor);
+        const int8_t *x8 = (const int8_t *)at + t->x + channel, *w = row;
+        const int16_t *x16 = (const int16_t *)(const void *)at + t->x + channel;
+        int32_t part = 0, j = t->columns;
+        if (bytes == 1)
+            for (; j > 0; j--, x8 += t->x_step, w += t->weight_step) part += (*x8 + offset) * *w;
+        for (; j > 0; j--, x16 += t->x_step, w += t->weight_step) sum += *x16 * *w;
+        sum += part;
+    }
+    return sum;
+}
+
+// Sums of four channels side by side, int8, each of one output.
+static inline void nn_tiny_sum_four(int32_t *sums, const nn_tiny_taps *t, const int8_t *weights,
+                                    int32_t n, int32_t offset) {
+    nn_tiny_cursor cursor = t->cursor;
+    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    const int8_t *row = weights + t->weight + n;
+#ifdef NN_TINY_DSP
+    uint32_t offsets = nn_tiny_offsets(offset);
+#endif
+    for (int32_t i = 0; i < t->rows; i++, row += t->weight_row) {
+        const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + n, *w = row;
+        for (int32_t j = t->columns; j > 0; j--, x += t->x_step, w += t->weight_step) {
+#ifdef NN_TINY_DSP
+            uint32_t a = nn_tiny_load(x), b = nn_tiny_load(w);
+            uint32_t a_even = nn_tiny_even(offsets, a), b_even = nn_tiny_even_weights(b);
+            a = nn_tiny_odd(offsets, a);
+            b = nn_tiny_odd_weights(b);
+            s0 = nn_tiny_add_lower(a_even, b_even, s0);
+            s2 = nn_tiny_add_upper(a_even, b_even, s2);
+            s1 = nn_tiny_add_lower(a, b, s1);
+            s3 = nn_tiny_add_upper(a, b, s3);
+#else
+            s0 += (x[0] + offset) * w[0];
+            s1 += (x[1] + offset) * w[1];
+            s2 += (x[2] + offset) * w[2];
+            s3 += (x[3] + offset) * w[3];
+#endif
+        }
+    }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+}
+
+static inline void nn_tiny_depthwise_pixel_i8(int8_t *out, const nn_tiny_taps *taps,
+                                              const nn_tiny_window *window, const nn_tiny_weights *w,
+                                              const nn_tiny_target *to) {
+    int32_t C = window->in_channels, N = window->out_channels, m = N / C;
+    for (int32_t n = 0; n < N;) {
+        int32_t sums[4], j, size = m == 1 && N - n >= 4 ? 4 : 1;
+        if (size == 4) nn_tiny_sum_four(sums, taps, w->weights, n, -to->in_zero);
+        else sums[0] = (int32_t)nn_tiny_sum_channel(taps, w->weights, n / m, n, -to->in_zero, 1);
+        for (j = 0; j < size; j++, n++) {
+            int32_t at = w->per_channel ? n : 0, sum = sums[j] + (w->bias ? w->bias[n] : 0);
+            out[n] = (int8_t)nn_tiny_finish(sum, w->multipliers[at], w->shifts[at], to);
+        }
+    }
+}
 
 static inline void nn_tiny_depthwise_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                              const nn_tiny_window *window, const nn_tiny_weights *w,
                                              const nn_tiny_target *to, int32_t first,
                                              int32_t count) {
-    int32_t C = window->in_channels, N = window->out_channels, m = N / C;
     for (int32_t y = first; y < first + count; y++) {
-        nn_tiny_span rows = nn_tiny_rows_of(window, y);
         int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
-        for (int32_t i = 0; i < window->out_width * N; i++) {
-            nn_tiny_span columns = nn_tiny_columns_of(window, i / N);
-            int32_t n = i % N, sum = w->bias ? w->bias[n] : 0;
-            for (int32_t ky = rows.first; ky < rows.end; ky++)
-                for (int32_t kx = columns.first; kx < columns.end; kx++) {
-                    const int8_t *x =
-                        (const int8_t *)nn_tiny_find_in(in, rows.at + ky * window->dilation_y) +
-                        (columns.at + kx * window->dilation_x) * C;
-                    sum += (x[n / m] - to->in_zero) * w->weights[(ky * window->width + kx) * N + n];
-                }
-            n = w->per_channel ? n : 0;
-            row[i] = nn_tiny_finish_i8(sum, w->multipliers[n], w->shifts[n], to);
+        for (int32_t x = 0; x < window->out_width; x++, row += window->out_channels) {
+            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
+            nn_tiny_depthwise_pixel_i8(row, &taps, window, w, to);
+        }
+    }
+}
+
+static inline void nn_tiny_depthwise_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                              const nn_tiny_window *window, const nn_tiny_weights *w,
+                                              const nn_tiny_target *to, int32_t first,
+                                              int32_t count) {
+    int32_t N = window->out_channels, m = N / window->in_channels;
+    for (int32_t y = first; y < first + count; y++) {
+        int16_t *row = (int16_t *)nn_tiny_find_out(out, y);
+        for (int32_t x = 0; x < window->out_width; x++, row += N) {
+            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
+            for (int32_t n = 0; n < N; n++) {
+                int32_t at = w->per_channel ? n : 0;
+                int64_t sum = nn_tiny_sum_channel(&taps, w->weights, n / m, n, 0, 2);
+                sum += w->bias ? w->bias[n] : 0;
+                row[n] = (int16_t)nn_tiny_finish_wide(sum, w->multipliers[at], w->shifts[at], to);
+            }
         }
     }
 }
 
 static inline void nn_tiny_depthwise_i8(int8_t *out, const int8_t *in, const nn_tiny_window *window,
                                         const nn_tiny_weights *w, const nn_tiny_target *to) {
-    nn_tiny_out to_rows = nn_tiny_whole_out(out, window->out_width * window->out_channels);
-    nn_tiny_in from_rows = nn_tiny_whole_in(in, window->in_width * window->in_channels);
-    nn_tiny_depthwise_i8_rows(&to_rows, &from_rows, window, w, to, 0, window->out_height);
+    nn_tiny_out all = nn_tiny_image_out(out, window, 1);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 1);
+    nn_tiny_depthwise_i8_rows(&all, &from, window, w, to, 0, window->out_height);
 }
 
-// -- linear --
+static inline void nn_tiny_depthwise_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
+                                         const nn_tiny_weights *w, const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 2);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 2);
+    nn_tiny_depthwise_i16_rows(&all, &from, window, w, to, 0, window->out_height);
+}
 
-static inline void nn_tiny_linear_i8(int8_t *out,       // (R, N)
-                                     const int8_t *in,  // (R, K)
-                                     const nn_tiny_weights *w, const nn_tiny_target *to, int32_t R,
-                                     int32_t K, int32_t N) {
-    for (int32_t i = 0; i < R * N; i++) {
-        int32_t n = i % N, sum = w->bias ? w->bias[n] : 0, k;
-        for (k = 0; k < K; k++) sum += (in[i / N * K + k] - to->in_zero) * w->weights[n * K + k];
-        n = w->per_channel ? n : 0;
-        out[i] = nn_tiny_finish_i8(sum, w->multipliers[n], w->shifts[n], to);
+// -- pools: in and out have one quantisation, and as many channels; `to` gives bounds alone --
+
+typedef enum nn_tiny_pool { NN_TINY_MEAN, NN_TINY_MOST } nn_tiny_pool;
+
+static inline int32_t nn_tiny_element(const unsigned char *at, ptrdiff_t i, int32_t bytes) {
+    if (bytes == 1) return ((const int8_t *)at)[i];
+    return ((const int16_t *)(const void *)at)[i];
+}
+
+static inline void nn_tiny_put(unsigned char *at, ptrdiff_t i, int32_t value, int32_t bytes) {
+    if (bytes == 1) ((int8_t *)at)[i] = (int8_t)value;
+    else ((int16_t *)(void *)at)[i] = (int16_t)value;
+}
+
+static inline int32_t nn_tiny_sum_taps(const nn_tiny_taps *t, ptrdiff_t c, int32_t bytes) {
+    nn_tiny_cursor cursor = t->cursor;
+    int32_t sum = 0;
+    for (int32_t i = 0; i < t->rows; i++) {
+        const unsigned char *row = nn_tiny_next_row(&cursor);
+        ptrdiff_t at = t->x + c;
+        for (int32_t j = t->columns; j > 0; j--, at += t->x_step)
+            sum += nn_tiny_element(row, at, bytes);
     }
+    return sum;
 }
 
-// -- pools: in and out have one quantisation; `to` gives bounds alone --
+static inline int32_t nn_tiny_find_most(const nn_tiny_taps *t, ptrdiff_t c, int32_t bytes) {
+    nn_tiny_cursor cursor = t->cursor;
+    int32_t most = INT32_MIN;
+    for (int32_t i = 0; i < t->rows; i++) {
+        const unsigned char *row = nn_tiny_next_row(&cursor);
+        ptrdiff_t at = t->x + c;
+        for (int32_t j = t->columns; j > 0; j--, at += t->x_step) {
+            int32_t x = nn_tiny_element(row, at, bytes);
+            most = x > most ? x : most;
+        }
+    }
+    return most;
+}
 
-// The mean of what a window covers of the image, halves away from zero.
-static inline void nn_tiny_avgpool_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
-                                           const nn_tiny_window *window, const nn_tiny_target *to,
-                                           int32_t first, int32_t count) {
+// A channel of one window: the mean, halves away from zero, or the largest; no tap inside: 0.
+static inline int32_t nn_tiny_pool_channel(const nn_tiny_taps *t, nn_tiny_pool kind, ptrdiff_t c,
+                                           int32_t bytes) {
+    int32_t size = t->rows * t->columns, sum;
+    if (!size) return 0;
+    if (kind == NN_TINY_MOST) return nn_tiny_find_most(t, c, bytes);
+    sum = nn_tiny_sum_taps(t, c, bytes);
+    return (sum > 0 ? sum + size / 2 : sum - size / 2) / size;
+}
+
+static inline void nn_tiny_pool_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                     const nn_tiny_window *window, const nn_tiny_target *to,
+                                     int32_t first, int32_t count, nn_tiny_pool kind, int32_t bytes) {
     int32_t C = window->in_channels;
     for (int32_t y = first; y < first + count; y++) {
-        nn_tiny_span rows = nn_tiny_rows_of(window, y);
-        int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
-        for (int32_t i = 0; i < window->out_width * C; i++) {
-            nn_tiny_span columns = nn_tiny_columns_of(window, i / C);
-            int32_t size = (rows.end - rows.first) * (columns.end - columns.first), sum = 0;
-            for (int32_t ky = rows.first; ky < rows.end; ky++)
-                for (int32_t kx = columns.first; kx < columns.end; kx++)
-                    sum += ((const int8_t *)nn_tiny_find_in(in, rows.at + ky))[(columns.at + kx) * C + i % C];
-            sum = size ? (sum > 0 ? sum + size / 2 : sum - size / 2) / size : 0;
-            sum = sum < to->low ? to->low : sum;
-            row[i] = (int8_t)(sum > to->high ? to->high : sum);
+        unsigned char *row = (unsigned char *)nn_tiny_find_out(out, y);
+        for (int32_t x = 0; x < window->out_width; x++, row += C * bytes) {
+            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
+            for (int32_t c = 0; c < C; c++) {
+                int32_t value = nn_tiny_pool_channel(&taps, kind, c, bytes);
+                nn_tiny_put(row, c, nn_tiny_clamp(value, to->low, to->high), bytes);
+            }
         }
     }
 }
 
-static inline void nn_tiny_avgpool_i8(int8_t *out, const int8_t *in, const nn_tiny_window *window,
-                                      const nn_tiny_target *to) {
-    nn_tiny_out to_rows = nn_tiny_whole_out(out, window->out_width * window->in_channels);
-    nn_tiny_in from_rows = nn_tiny_whole_in(in, window->in_width * window->in_channels);
-    nn_tiny_avgpool_i8_rows(&to_rows, &from_rows, window, to, 0, window->out_height);
+static inline void nn_tiny_avgpool_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                           const nn_tiny_window *window, const nn_tiny_target *to,
+                                           int32_t first, int32_t count) {
+    nn_tiny_pool_rows(out, in, window, to, first, count, NN_TINY_MEAN, 1);
+}
+
+static inline void nn_tiny_avgpool_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                            const nn_tiny_window *window, const nn_tiny_target *to,
+                                            int32_t first, int32_t count) {
+    nn_tiny_pool_rows(out, in, window, to, first, count, NN_TINY_MEAN, 2);
 }
 
 static inline void nn_tiny_maxpool_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                            const nn_tiny_window *window, const nn_tiny_target *to,
                                            int32_t first, int32_t count) {
-    int32_t C = window->in_channels;
-    for (int32_t y = first; y < first + count; y++) {
-        nn_tiny_span rows = nn_tiny_rows_of(window, y);
-        int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
-        for (int32_t i = 0; i < window->out_width * C; i++) {
-            nn_tiny_span columns = nn_tiny_columns_of(window, i / C);
-            int32_t most = to->low;
-            for (int32_t ky = rows.first; ky < rows.end; ky++)
-                for (int32_t kx = columns.first; kx < columns.end; kx++) {
-                    int32_t x =
-                        ((const int8_t *)nn_tiny_find_in(in, rows.at + ky))[(columns.at + kx) * C + i % C];
-                    most = x > most ? x : most;
-                }
-            row[i] = (int8_t)(most > to->high ? to->high : most);
-        }
-    }
+    nn_tiny_pool_rows(out, in, window, to, first, count, NN_TINY_MOST, 1);
+}
+
+static inline void nn_tiny_maxpool_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                            const nn_tiny_window *window, const nn_tiny_target *to,
+                                            int32_t first, int32_t count) {
+    nn_tiny_pool_rows(out, in, window, to, first, count, NN_TINY_MOST, 2);
+}
+
+static inline void nn_tiny_avgpool_i8(int8_t *out, const int8_t *in, const nn_tiny_window *window,
+                                      const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 1);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 1);
+    nn_tiny_avgpool_i8_rows(&all, &from, window, to, 0, window->out_height);
+}
+
+static inline void nn_tiny_avgpool_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
+                                       const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 2);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 2);
+    nn_tiny_avgpool_i16_rows(&all, &from, window, to, 0, window->out_height);
 }
 
 static inline void nn_tiny_maxpool_i8(int8_t *out, const int8_t *in, const nn_tiny_window *window,
                                       const nn_tiny_target *to) {
-    nn_tiny_out to_rows = nn_tiny_whole_out(out, window->out_width * window->in_channels);
-    nn_tiny_in from_rows = nn_tiny_whole_in(in, window->in_width * window->in_channels);
-    nn_tiny_maxpool_i8_rows(&to_rows, &from_rows, window, to, 0, window->out_height);
+    nn_tiny_out all = nn_tiny_image_out(out, window, 1);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 1);
+    nn_tiny_maxpool_i8_rows(&all, &from, window, to, 0, window->out_height);
 }
 
-// The mean of each channel, as TensorFlow Lite's MEAN has it: the sum of x - in_zero times the factor
-// (scale of in) / (scale of out) / pixels. (An AVERAGE_POOL of the whole image: avgpool with a window
-// as large.)
+static inline void nn_tiny_maxpool_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
+                                       const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 2);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 2);
+    nn_tiny_maxpool_i16_rows(&all, &from, window, to, 0, window->out_height);
+}
+
+// The mean of each channel of an image (H, W, C), as MEAN of TensorFlow Lite has it: the sum of
+// x - in_zero times (scale of in) / (scale of out) / (H W) = multiplier 2^(shift - 31), rounded twice.
+// It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is avgpool.)
+static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
+                                         int32_t W, int32_t C, int32_t multiplier, int32_t shift,
+                                         const nn_tiny_target *to, int32_t first, int32_t count,
+                                         int32_t bytes) {
+    unsigned char *row = (unsigned char *)nn_tiny_find_out(out, 0);
+    nn_tiny_taps taps;
+    if (first > 0 || count <= 0) return;
+    NN_TINY_FILL(&taps, 0, sizeof taps);
+    taps.cursor = nn_tiny_cursor_at(in, 0, 1);
+    taps.rows = H;
+    taps.columns = W;
+    taps.x_step = C;
+    for (int32_t c = 0; c < C; c++) {
+        int32_t sum = nn_tiny_sum_taps(&taps, c, bytes) - H * W * to->in_zero;
+        nn_tiny_put(row, c, nn_tiny_finish(sum, multiplier, shift, to), bytes);
+    }
+}
+
+static inline void nn_tiny_gavgpool_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
+                                            int32_t W, int32_t C, int32_t multiplier, int32_t shift,
+                                            const nn_tiny_target *to, int32_t first, int32_t count) {
+    nn_tiny_gavgpool_rows(out, in, H, W, C, multiplier, shift, to, first, count, 1);
+}
+
+// H W <= 65536.
+static inline void nn_tiny_gavgpool_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
+                                             int32_t W, int32_t C, int32_t multiplier, int32_t shift,
+                                             const nn_tiny_target *to, int32_t first, int32_t count) {
+    nn_tiny_gavgpool_rows(out, in, H, W, C, multiplier, shift, to, first, count, 2);
+}
+
 static inline void nn_tiny_gavgpool_i8(int8_t *out,       // (C)
                                        const int8_t *in,  // (pixels, C)
                                        int32_t pixels, int32_t C, int32_t multiplier, int32_t shift,
                                        const nn_tiny_target *to) {
-    for (int32_t c = 0; c < C; c++) {
-        int32_t sum = -pixels * to->in_zero;
-        for (int32_t i = 0; i < pixels; i++) sum += in[i * C + c];
-        out[c] = nn_tiny_finish_i8(sum, multiplier, shift, to);
-    }
+    nn_tiny_out all = nn_tiny_whole_out(out, C);
+    nn_tiny_in from = nn_tiny_whole_in(in, pixels * C);
+    nn_tiny_gavgpool_rows(&all, &from, 1, pixels, C, multiplier, shift, to, 0, 1, 1);
 }
 
-// -- elementwise --
+static inline void nn_tiny_gavgpool_i16(int16_t *out, const int16_t *in, int32_t pixels, int32_t C,
+                                        int32_t multiplier, int32_t shift,
+                                        const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_whole_out(out, 2 * C);
+    nn_tiny_in from = nn_tiny_whole_in(in, 2 * pixels * C);
+    nn_tiny_gavgpool_rows(&all, &from, 1, pixels, C, multiplier, shift, to, 0, 1, 2);
+}
+
+// -- elementwise: n elements, or rows of n elements --
 
 // Two numbers of different scales. With twice = 2 max(scale of a, scale of b) the factors are
 //     a: (scale of a) / twice    b: (scale of b) / twice    out: twice / (2^20 (scale of out))
@@ -319,32 +907,447 @@ typedef struct nn_tiny_pair {
     int32_t zero, low, high;  // of the output
 } nn_tiny_pair;
 
-static inline nn_tiny_target nn_tiny_pair_target(const nn_tiny_pair *p) {
-    nn_tiny_target to;
-    to.in_zero = 0;
-    to.zero = p->zero;
-    to.low = p->low;
-    to.high = p->high;
-    return to;
+static inline int32_t nn_tiny_finish_pair(int32_t value, const nn_tiny_pair *p) {
+    value = nn_int_scale(value, p->multiplier, p->shift);
+    return nn_tiny_clamp(value, p->low - p->zero, p->high - p->zero) + p->zero;
+}
+
+static inline int32_t nn_tiny_add_two(int32_t a, int32_t b, int32_t steps, const nn_tiny_pair *p) {
+    a = nn_int_scale((a - p->a_zero) * steps, p->a_multiplier, p->a_shift);
+    b = nn_int_scale((b - p->b_zero) * steps, p->b_multiplier, p->b_shift);
+    return nn_tiny_finish_pair(a + b, p);
 }
 
 static inline void nn_tiny_add_i8(int8_t *out, const int8_t *a, const int8_t *b, int32_t n,
                                   const nn_tiny_pair *p) {
-    nn_tiny_target to = nn_tiny_pair_target(p);
-    for (int32_t i = 0; i < n; i++) {
-        int32_t x = nn_int_scale((a[i] - p->a_zero) * (1 << 20), p->a_multiplier, p->a_shift);
-        int32_t y = nn_int_scale((b[i] - p->b_zero) * (1 << 20), p->b_multiplier, p->b_shift);
-        out[i] = nn_tiny_finish_i8(x + y, p->multiplier, p->shift, &to);
+    for (int32_t i = 0; i < n; i++) out[i] = (int8_t)nn_tiny_add_two(a[i], b[i], 1 << 20, p);
+}
+
+static inline void nn_tiny_add_i16(int16_t *out, const int16_t *a, const int16_t *b, int32_t n,
+                                   const nn_tiny_pair *p) {
+    for (int32_t i = 0; i < n; i++) out[i] = (int16_t)nn_tiny_add_two(a[i], b[i], 1 << 15, p);
+}
+
+static inline void nn_tiny_mul_i8(int8_t *out, const int8_t *a, const int8_t *b, int32_t n,
+                                  const nn_tiny_pair *p) {
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (int8_t)nn_tiny_finish_pair((a[i] - p->a_zero) * (b[i] - p->b_zero), p);
+}
+
+static inline void nn_tiny_mul_i16(int16_t *out, const int16_t *a, const int16_t *b, int32_t n,
+                                   const nn_tiny_pair *p) {
+    for (int32_t i = 0; i < n; i++) out[i] = (int16_t)nn_tiny_finish_pair(a[i] * b[i], p);
+}
+
+// Whether a factor changes nothing: it is 1, and the zero points are the same.
+static inline int nn_tiny_is_same(int32_t multiplier, int32_t shift, const nn_tiny_target *to,
+                                  int32_t low, int32_t high) {
+    return multiplier == 1 << 30 && shift == 1 && to->in_zero == to->zero && to->low <= low &&
+           to->high >= high;
+}
+
+// To another scale: the factor (scale of in) / (scale of out) is multiplier 2^(shift - 31). Bounds make a
+// relu or relu6 of it.
+static inline void nn_tiny_scale_i8(int8_t *out, const int8_t *in, int32_t n, int32_t multiplier,
+                                    int32_t shift, const nn_tiny_target *to) {
+    if (nn_tiny_is_same(multiplier, shift, to, -128, 127)) {
+        if (out != in) NN_TINY_COPY(out, in, (size_t)n);
+        return;
+    }
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (int8_t)nn_tiny_finish(in[i] - to->in_zero, multiplier, shift, to);
+}
+
+static inline void nn_tiny_scale_i16(int16_t *out, const int16_t *in, int32_t n, int32_t multiplier,
+                                     int32_t shift, const nn_tiny_target *to) {
+    if (nn_tiny_is_same(multiplier, shift, to, -32768, 32767)) {
+        if (out != in) NN_TINY_COPY(out, in, (size_t)n * sizeof *out);
+        return;
+    }
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (int16_t)nn_tiny_finish(in[i] - to->in_zero, multiplier, shift, to);
+}
+
+// One input of a concat: in (outer, inner) to elements at .. at + inner - 1 of out (outer, out_inner),
+// with a factor as above. Along channels outer is the number of pixels; along rows it is 1.
+static inline void nn_tiny_concat_i8(int8_t *out, const int8_t *in, int32_t outer, int32_t inner,
+                                     int32_t out_inner, int32_t at, int32_t multiplier, int32_t shift,
+                                     const nn_tiny_target *to) {
+    for (int32_t i = 0; i < outer; i++)
+        nn_tiny_scale_i8(out + (ptrdiff_t)i * out_inner + at, in + (ptrdiff_t)i * inner, inner,
+                         multiplier, shift, to);
+}
+
+static inline void nn_tiny_concat_i16(int16_t *out, const int16_t *in, int32_t outer, int32_t inner,
+                                      int32_t out_inner, int32_t at, int32_t multiplier,
+                                      int32_t shift, const nn_tiny_target *to) {
+    for (int32_t i = 0; i < outer; i++)
+        nn_tiny_scale_i16(out + (ptrdiff_t)i * out_inner + at, in + (ptrdiff_t)i * inner, inner,
+                          multiplier, shift, to);
+}
+
+// Any function of one int8 (sigmoid, tanh, hardswish): the entry of q stands at q + 128; see
+// nn_int8_fill_table.
+static inline void nn_tiny_lookup_i8(int8_t *out, const int8_t *in, int32_t n,
+                                     const int8_t *table) {  // [256]
+    nn_int8_lookup_forward(out, in, table, (size_t)n);
+}
+
+// Between entries of a table, those of -32768, -32640, .., 32640, 32768: lines.
+static inline int32_t nn_tiny_find_between(int32_t x, const int16_t *table) {
+    const int16_t *at = table + 256 + (x >> 7);
+    return at[0] + (((at[1] - at[0]) * (x & 127) + 64) >> 7);
+}
+
+static inline void nn_tiny_lookup_i16(int16_t *out, const int16_t *in, int32_t n,
+                                      const int16_t *table) {  // [513]
+    for (int32_t i = 0; i < n; i++) out[i] = (int16_t)nn_tiny_find_between(in[i], table);
+}
+
+// -- softmax --
+//
+// i8: the exponential and the reciprocal in fixed point, as gemmlowp has them: out = 256 e^x / sum e^x
+// - 128, so the output has scale 1 / 256 and zero point -128. The factor of the input is
+//     (scale of in) beta 2^26 = multiplier 2^(shift - 31)
+// and differences from the largest below `least` = -floor(31 2^(31 - 5) / 2^shift) count as nothing.
+
+typedef struct nn_tiny_softmax {
+    int32_t multiplier, shift;  // i8: shift 0 .. 30
+    int32_t least;              // i8 alone
+} nn_tiny_softmax;
+
+// e^x of x = value 2^-26 in -1/4 .. 0, as a fraction of 2^31: a polynomial around -1/8.
+static inline int32_t nn_tiny_exp_small(int32_t value) {
+    int32_t x = value * 32 + (1 << 28), x2 = nn_int_multiply(x, x), x3 = nn_int_multiply(x2, x);
+    int32_t x4 = nn_int_shift_right(nn_int_multiply(x2, x2), 2);
+    int32_t rest = nn_int_shift_right(nn_int_multiply(x4 + x3, 715827883) + x2, 1);  // 2^31 / 3
+    return 1895147668 + nn_int_multiply(1895147668, x + rest);                      // 2^31 e^(-1/8)
+}
+
+// e^x of x = value 2^-26, value -2^31 .. 0.
+static inline int32_t nn_tiny_exp(int32_t value) {
+    static const int32_t powers[7] = {  // 2^31 e^(-2^(i - 2))
+        1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242
+    };
+    int32_t small = (int32_t)((uint32_t)value & 0xFFFFFFu) - (1 << 24), result;
+    uint32_t rest = (uint32_t)small - (uint32_t)value;
+    if (value == 0) return INT32_MAX;
+    result = nn_tiny_exp_small(small);
+    for (int i = 0; i < 7; i++)
+        if (rest >> (24 + i) & 1) result = nn_int_multiply(result, powers[i]);
+    return result;
+}
+
+// 1 / (1 + x) of x = value 2^-31, 0 <= x < 1: three steps of Newton.
+static inline int32_t nn_tiny_reciprocal(int32_t value) {
+    int32_t half = (int32_t)(((int64_t)value + INT32_MAX + 1) / 2);
+    int32_t x = 1515870810 + nn_int_multiply(half, -1010580540);  // (48 - 32 half) / 17
+    for (int i = 0; i < 3; i++) {
+        int32_t error = (1 << 29) - nn_int_multiply(half, x);
+        x += nn_int_shift_left(nn_int_multiply(x, error), 2);
+    }
+    return nn_int_shift_left(x, 1);
+}
+
+// Zeros above the highest 1 of a number that is not 0.
+static inline int32_t nn_tiny_count_zeros(uint32_t value) {
+#ifdef __GNUC__
+    return __builtin_clz(value);
+#else
+    int32_t zeros = 0;
+    for (; !(value >> 31); value <<= 1) zeros++;
+    return zeros;
+#endif
+}
+
+// e^x of an input, 0 = too little to count.
+static inline int32_t nn_tiny_exp_of(int32_t difference, const nn_tiny_softmax *p) {
+    if (difference < p->least) return 0;
+    return nn_tiny_exp(nn_int_scale(difference, p->multiplier, p->shift));
+}
+
+static inline void nn_tiny_softmax_row_i8(int8_t *out, const int8_t *in, int32_t n,
+                                          const nn_tiny_softmax *p) {
+    int32_t most = in[0], zeros, share, i;
+    uint32_t sum = 0;
+    for (i = 1; i < n; i++) most = in[i] > most ? in[i] : most;
+    for (i = 0; i < n; i++) sum += (uint32_t)nn_int_shift_right(nn_tiny_exp_of(in[i] - most, p), 12);
+    zeros = nn_tiny_count_zeros(sum);
+    share = nn_tiny_reciprocal((int32_t)((sum << zeros) - 0x80000000u));
+    for (i = 0; i < n; i++) {
+        int32_t value = nn_int_multiply(share, nn_tiny_exp_of(in[i] - most, p));
+        value = zeros < 4 ? 0 : nn_int_shift_right(value, 35 - zeros);
+        out[i] = (int8_t)nn_tiny_clamp(value - 128, -128, 127);
     }
 }
 
+// Each row of (R, n); n <= 4095.
+static inline void nn_tiny_softmax_i8(int8_t *out, const int8_t *in, int32_t R, int32_t n,
+                                      const nn_tiny_softmax *p) {
+    for (int32_t i = 0; i < R; i++, out += n, in += n) nn_tiny_softmax_row_i8(out, in, n, p);
+}
+
+// i16: two tables, as TensorFlow Lite has them: of e^x, -10 <= x <= 0, and of 1 / (1 + x), 0 <= x <= 1.
+// The factor of the input is (scale of in) beta 65535 / 10; out has scale 1 / 32768.
+static inline void nn_tiny_softmax_row_i16(int16_t *out, const int16_t *in, int32_t n,
+                                           const nn_tiny_softmax *p, const int16_t *exp_table,
+                                           const int16_t *reciprocal_table) {
+    int32_t most = in[0], sum = 0, zeros, share, i;
+    for (i = 1; i < n; i++) most = in[i] > most ? in[i] : most;
+    for (i = 0; i < n; i++) {
+        int32_t x = nn_int_scale(in[i] - most, p->multiplier, p->shift);
+        x = nn_tiny_clamp(x, -65535, 0) + 32767;
+        out[i] = (int16_t)nn_tiny_find_between(x, exp_table);
+        sum += out[i];
+    }
+    zeros = nn_tiny_count_zeros((uint32_t)sum);
+    share = (int32_t)(((uint32_t)sum << (zeros - 1)) + (1u << 13)) >> 14;
+    share = nn_tiny_find_between(nn_tiny_clamp(share - 98304, -32768, 32767), reciprocal_table);
+    for (i = 0; i < n; i++) {
+        int32_t value = (out[i] * share + (1 << (30 - zeros))) >> (31 - zeros);
+        out[i] = (int16_t)nn_tiny_clamp(value, -32768, 32767);
+    }
+}
+
+static inline void nn_tiny_softmax_i16(int16_t *out, const int16_t *in, int32_t R, int32_t n,
+                                       const nn_tiny_softmax *p,
+                                       const int16_t *exp_table,           // [513]
+                                       const int16_t *reciprocal_table) {  // [513]
+    for (int32_t i = 0; i < R; i++, out += n, in += n)
+        nn_tiny_softmax_row_i16(out, in, n, p, exp_table, reciprocal_table);
+}
+
+// -- floats: to integers and back, q = clamp(round(x / scale) + zero), halves to even --
+
+static inline void nn_tiny_quantize_i8(int8_t *out, const float *in, int32_t n, float scale,
+                                       const nn_tiny_target *to) {
+    nn_int_target target;
+    target.zero = to->zero;
+    target.low = to->low;
+    target.high = to->high;
+    nn_int8_quantize(out, in, (size_t)n, scale, target);
+}
+
+static inline void nn_tiny_dequantize_i8(float *out, const int8_t *in, int32_t n, float scale,
+                                         int32_t zero) {
+    nn_int8_dequantize(out, in, (size_t)n, scale, zero);
+}
+
+static inline void nn_tiny_quantize_i16(int16_t *out, const float *in, int32_t n, float scale,
+                                       const nn_tiny_target *to) {
+    nn_int_target target;
+    target.zero = to->zero;
+    target.low = to->low;
+    target.high = to->high;
+    nn_int16_quantize(out, in, (size_t)n, scale, target);
+}
+
+static inline void nn_tiny_dequantize_i16(float *out, const int16_t *in, int32_t n, float scale,
+                                         int32_t zero) {
+    nn_int16_dequantize(out, in, (size_t)n, scale, zero);
+}
+
+// -- rows: of what has no window. A row has n elements (concat: outer inner, softmax: R n) --
+
 static inline void nn_tiny_add_i8_rows(const nn_tiny_out *out, const nn_tiny_in *a,
-                                       const nn_tiny_in *b,
-                                       int32_t n,  // elements of a row
-                                       const nn_tiny_pair *p, int32_t first, int32_t count) {
+                                       const nn_tiny_in *b, int32_t n, const nn_tiny_pair *p,
+                                       int32_t first, int32_t count) {
     for (int32_t y = first; y < first + count; y++)
         nn_tiny_add_i8((int8_t *)nn_tiny_find_out(out, y), (const int8_t *)nn_tiny_find_in(a, y),
                        (const int8_t *)nn_tiny_find_in(b, y), n, p);
+}
+
+static inline void nn_tiny_add_i16_rows(const nn_tiny_out *out, const nn_tiny_in *a,
+                                        const nn_tiny_in *b, int32_t n, const nn_tiny_pair *p,
+                                        int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_add_i16((int16_t *)nn_tiny_find_out(out, y), (const int16_t *)nn_tiny_find_in(a, y),
+                       (const int16_t *)nn_tiny_find_in(b, y), n, p);
+}
+
+static inline void nn_tiny_mul_i8_rows(const nn_tiny_out *out, const nn_tiny_in *a,
+                                       const nn_tiny_in *b, int32_t n, const nn_tiny_pair *p,
+                                       int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_mul_i8((int8_t *)nn_tiny_find_out(out, y), (const int8_t *)nn_tiny_find_in(a, y),
+                       (const int8_t *)nn_tiny_find_in(b, y), n, p);
+}
+
+static inline void nn_tiny_mul_i16_rows(const nn_tiny_out *out, const nn_tiny_in *a,
+                                        const nn_tiny_in *b, int32_t n, const nn_tiny_pair *p,
+                                        int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_mul_i16((int16_t *)nn_tiny_find_out(out, y), (const int16_t *)nn_tiny_find_in(a, y),
+                       (const int16_t *)nn_tiny_find_in(b, y), n, p);
+}
+
+static inline void nn_tiny_scale_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
+                                         int32_t multiplier, int32_t shift,
+                                         const nn_tiny_target *to, int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_scale_i8((int8_t *)nn_tiny_find_out(out, y), (const int8_t *)nn_tiny_find_in(in, y),
+                         n, multiplier, shift, to);
+}
+
+static inline void nn_tiny_scale_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
+                                          int32_t multiplier, int32_t shift,
+                                          const nn_tiny_target *to, int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_scale_i16((int16_t *)nn_tiny_find_out(out, y),
+                          (const int16_t *)nn_tiny_find_in(in, y), n, multiplier, shift, to);
+}
+
+static inline void nn_tiny_concat_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                          int32_t outer, int32_t inner, int32_t out_inner,
+                                          int32_t at, int32_t multiplier, int32_t shift,
+                                          const nn_tiny_target *to, int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_concat_i8((int8_t *)nn_tiny_find_out(out, y),
+                          (const int8_t *)nn_tiny_find_in(in, y), outer, inner, out_inner, at,
+                          multiplier, shift, to);
+}
+
+static inline void nn_tiny_concat_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                           int32_t outer, int32_t inner, int32_t out_inner,
+                                           int32_t at, int32_t multiplier, int32_t shift,
+                                           const nn_tiny_target *to, int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_concat_i16((int16_t *)nn_tiny_find_out(out, y),
+                           (const int16_t *)nn_tiny_find_in(in, y), outer, inner, out_inner, at,
+                           multiplier, shift, to);
+}
+
+static inline void nn_tiny_lookup_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
+                                          const int8_t *table, int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_lookup_i8((int8_t *)nn_tiny_find_out(out, y),
+                          (const int8_t *)nn_tiny_find_in(in, y), n, table);
+}
+
+static inline void nn_tiny_lookup_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
+                                           const int16_t *table, int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_lookup_i16((int16_t *)nn_tiny_find_out(out, y),
+                           (const int16_t *)nn_tiny_find_in(in, y), n, table);
+}
+
+static inline void nn_tiny_softmax_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t R,
+                                           int32_t n, const nn_tiny_softmax *p, int32_t first,
+                                           int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_softmax_i8((int8_t *)nn_tiny_find_out(out, y),
+                           (const int8_t *)nn_tiny_find_in(in, y), R, n, p);
+}
+
+static inline void nn_tiny_softmax_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t R,
+                                            int32_t n, const nn_tiny_softmax *p,
+                                            const int16_t *exp_table,
+                                            const int16_t *reciprocal_table, int32_t first,
+                                            int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_softmax_i16((int16_t *)nn_tiny_find_out(out, y),
+                            (const int16_t *)nn_tiny_find_in(in, y), R, n, p, exp_table,
+                            reciprocal_table);
+}
+
+static inline void nn_tiny_quantize_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
+                                            float scale, const nn_tiny_target *to, int32_t first,
+                                            int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_quantize_i8((int8_t *)nn_tiny_find_out(out, y),
+                            (const float *)nn_tiny_find_in(in, y), n, scale, to);
+}
+
+static inline void nn_tiny_dequantize_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                              int32_t n, float scale, int32_t zero, int32_t first,
+                                              int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_dequantize_i8((float *)nn_tiny_find_out(out, y),
+                              (const int8_t *)nn_tiny_find_in(in, y), n, scale, zero);
+}
+
+static inline void nn_tiny_quantize_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                             int32_t n, float scale, const nn_tiny_target *to,
+                                             int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_quantize_i16((int16_t *)nn_tiny_find_out(out, y),
+                             (const float *)nn_tiny_find_in(in, y), n, scale, to);
+}
+
+static inline void nn_tiny_dequantize_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                               int32_t n, float scale, int32_t zero, int32_t first,
+                                               int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_dequantize_i16((float *)nn_tiny_find_out(out, y),
+                               (const int16_t *)nn_tiny_find_in(in, y), n, scale, zero);
+}
+
+// -- moves: pad, and pixels repeated --
+
+// Zeros around an image: row y of the output is row y - pad_top of the input, columns go the same way. Of
+// the window it reads sizes and padding alone.
+static inline void nn_tiny_pad_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                    const nn_tiny_window *window, int32_t zero, int32_t first,
+                                    int32_t count, int32_t bytes) {
+    int32_t C = window->in_channels, before = window->pad_left * C, inside = window->in_width * C;
+    int32_t behind = (window->out_width - window->in_width - window->pad_left) * C;
+    int32_t byte = bytes == 1 ? zero & 255 : 0;
+    for (int32_t y = first; y < first + count; y++) {
+        unsigned char *row = (unsigned char *)nn_tiny_find_out(out, y);
+        int32_t from = y - window->pad_top;
+        if (from < 0 || from >= window->in_height) {
+            NN_TINY_FILL(row, byte, (size_t)((before + inside + behind) * bytes));
+            continue;
+        }
+        NN_TINY_FILL(row, byte, (size_t)(before * bytes));
+        NN_TINY_COPY(row + before * bytes, nn_tiny_find_in(in, from), (size_t)(inside * bytes));
+        NN_TINY_FILL(row + (before + inside) * bytes, byte, (size_t)(behind * bytes));
+    }
+}
+
+static inline void nn_tiny_pad_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                       const nn_tiny_window *window, int32_t zero, int32_t first,
+                                       int32_t count) {
+    nn_tiny_pad_rows(out, in, window, zero, first, count, 1);
+}
+
+static inline void nn_tiny_pad_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                        const nn_tiny_window *window, int32_t first, int32_t count) {
+    nn_tiny_pad_rows(out, in, window, 0, first, count, 2);
+}
+
+static inline void nn_tiny_pad_i8(int8_t *out, const int8_t *in, const nn_tiny_window *window,
+                                  int32_t zero) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 1);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 1);
+    nn_tiny_pad_rows(&all, &from, window, zero, 0, window->out_height, 1);
+}
+
+static inline void nn_tiny_pad_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 2);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 2);
+    nn_tiny_pad_rows(&all, &from, window, 0, 0, window->out_height, 2);
+}
+
+// Nearest: pixel (y, x) of the output is pixel (y / scale_y, x / scale_x) of the input, of any type.
+static inline void nn_tiny_upsample_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                         int32_t in_width, int32_t pixel_bytes, int32_t scale_y,
+                                         int32_t scale_x, int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++) {
+        unsigned char *to = (unsigned char *)nn_tiny_find_out(out, y);
+        const unsigned char *from = (const unsigned char *)nn_tiny_find_in(in, y / scale_y);
+        for (int32_t x = 0; x < in_width; x++, from += pixel_bytes)
+            for (int32_t i = 0; i < scale_x; i++, to += pixel_bytes)
+                NN_TINY_COPY(to, from, (size_t)pixel_bytes);
+    }
+}
+
+static inline void nn_tiny_upsample(void *out, const void *in, int32_t in_height, int32_t in_width,
+                                    int32_t pixel_bytes, int32_t scale_y, int32_t scale_x) {
+    nn_tiny_out all = nn_tiny_whole_out(out, in_width * scale_x * pixel_bytes);
+    nn_tiny_in from = nn_tiny_whole_in(in, in_width * pixel_bytes);
+    nn_tiny_upsample_rows(&all, &from, in_width, pixel_bytes, scale_y, scale_x, 0,
+                          in_height * scale_y);
 }
 
 #endif

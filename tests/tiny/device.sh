@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The kernels of examples/nn_tiny.h on a Cortex-M4 (qemu-system-arm, mps2-an386), with DSP instructions and without: the bits of
+# tests/support/tiny_golden.h, and instructions of some layers.
+#
+#   tests/tiny/device.sh                 CMSIS=<a clone of CMSIS-NN>: its kernels are counted beside them
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=examples/04_device
+out=${B:-build}/tiny
+fail() { echo "tiny: $*" >&2; exit 1; }
+for tool in arm-none-eabi-gcc qemu-system-arm; do
+    if ! command -v $tool >/dev/null; then
+        echo "SKIPPED tiny: no $tool (make deps)"
+        [ "${STRICT:-0}" != 1 ] || exit 1
+        exit 0
+    fi
+done
+mkdir -p "$out"
+arm=(arm-none-eabi-gcc -std=c99 -mthumb -ffreestanding -fno-tree-loop-distribute-patterns -ffunction-sections -fdata-sections
+     -I$here/freestanding -I$here -Iexamples -nostartfiles -nostdlib -T $here/board.ld -Wl,--gc-sections)
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wcast-qual -Wno-unused-function -Werror)
+m4=(-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard)
+
+# Build and run:  image NAME FLAGS...
+image() {
+    local name=$1
+    "${arm[@]}" "${@:2}" -o "$out/$name.elf" tests/tiny/device.c $here/board.c ${sources:-} -lgcc
+    timeout 600 qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial none -icount shift=0 \
+        -semihosting-config enable=on,target=native -kernel "$out/$name.elf" > "$out/$name.txt" 2>&1
+    grep -q '^hashes: the same' "$out/$name.txt" || fail "$name: other bits: $(head -n 20 "$out/$name.txt")"
+    echo "$name: the bits of CMSIS-NN"
+}
+groups=${GROUPS_RUN:-1}
+if [ -n "${CMSIS:-}" ]; then
+    sources=$(ls "$CMSIS"/Source/{BasicMathFunctions,ConvolutionFunctions,FullyConnectedFunctions,NNSupportFunctions,PoolingFunctions,SoftmaxFunctions}/*.c | grep -vE '_f16|_f32|_flt')
+    image cmsis "${m4[@]}" -fbuiltin ${OPT:--O2} -w -DCMSIS -DTINY_DEVICE_GROUPS=$groups -I"$CMSIS/Include"
+    awk '/[0-9] [0-9]+( differs)?$/ && !/^(hashes|stack)/ {own = $(NF - 1 - /differs/); other = $(NF - /differs/); printf "%s %9.3f\n", $0, own / other}' "$out/cmsis.txt"
+    exit 0
+fi
+image dsp "${m4[@]}" ${OPT:--O2} "${warnings[@]}" -DTINY_DEVICE_GROUPS=$groups
+image plain -mcpu=cortex-m3 ${OPT:--O2} "${warnings[@]}" -DTINY_DEVICE_GROUPS=$groups
+cat "$out/dsp.txt"
