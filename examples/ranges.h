@@ -57,7 +57,7 @@ typedef struct rg_node {
     uint32_t    name_bytes;
     int32_t     line;
     int32_t     kernel[2], stride[2], dilation[2];  // rows, columns; 1 where the text says nothing
-    int32_t     pad[4];        // top, left, bottom, right; each less than the kernel reaches
+    int32_t     pad[4];        // top, left, bottom, right: 0 .. 65535
     rg_act      act;           // what is applied to the result
     int32_t     axis;          // of a concatenation: 0 = rows, 1 = columns, 2 = channels
     int32_t     multiplier;    // of a depthwise convolution: outputs a channel
@@ -284,14 +284,6 @@ static int rg_read_act(rg_word word, rg_act *act) {
     return 0;
 }
 
-// Whether padding is less than what the kernel reaches, so that each window sees the image.
-static int rg_fits_padding(const rg_node *n) {
-    int k;
-    for (k = 0; k < 4; k++)
-        if (n->pad[k] > (int64_t)n->dilation[k % 2] * (n->kernel[k % 2] - 1)) return 0;
-    return 1;
-}
-
 // Read a pair such as 3x3; both > 0.
 static int rg_read_pair(rg_word value, int32_t *pair) {
     return rg_read_numbers(value, 'x', 65535, pair, 2) && pair[0] && pair[1];
@@ -321,7 +313,7 @@ static int rg_read_node(rg_reader *r, rg_node *n) {
         if (key == MULTIPLIER && (!rg_read_numbers(value, ' ', 65535, &n->multiplier, 1) || !n->multiplier))
             return rg_fail(r, keys[key], "must be a whole number 1 .. 65535");
     }
-    return rg_fits_padding(n) || rg_fail(r, keys[PAD], "must be less than the rows and columns under the kernel");
+    return 1;
 }
 
 // -- the text --

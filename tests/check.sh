@@ -458,6 +458,7 @@ step_examples() {
 step_tl_plan() {
     make -s build/tl_plan WERROR=-Werror
     python3 tests/tl_plan.py
+    python3 tests/tiny_code.py
     python3 tests/replay_ranks.py --random 40
     make -s build/tl_pack WERROR=-Werror
     python3 tests/tl_pack.py
