@@ -707,10 +707,11 @@ static uint64_t tiny_cmsis_scratch(const tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id), *in = c->t->graph->nodes[id].input_count ? tiny_from(c, id, 0) : n;
     const rg_node *g = &n->geometry;
     uint64_t terms = (uint64_t)g->kernel[0] * (uint64_t)g->kernel[1] * (uint64_t)in->shape[2];
-    int is_plain = g->dilation[0] == 1 && g->dilation[1] == 1;
+    int is_whole = n->shape[2] == in->shape[2] && g->dilation[0] == 1 && g->dilation[1] == 1;
+    int is_usual = g->kernel[0] == 3 && g->kernel[1] == 3 && g->pad[0] <= 1 && g->pad[1] <= 1;
     if (n->format != TL_FORMAT_I8) return 0;
-    if (n->op == TINY_CONV2D) return 4 * ((terms + 3) / 4 * 4);     // two columns of int16; of 1 x 1 fewer, or none
-    if (n->op == TINY_DEPTHWISE) return n->shape[2] == in->shape[2] && is_plain ? 2 * terms : 0;
+    if (n->op == TINY_CONV2D) return 4 * ((terms + 3) / 4 * 4);     // two columns of int16; of 1 x 1 armclang's code alone
+    if (n->op == TINY_DEPTHWISE) return is_whole && !is_usual ? 2 * terms : 0;
     return n->op == TINY_AVGPOOL ? 4 * (uint64_t)in->shape[2] : 0;
 }
 

@@ -7,6 +7,8 @@ interpreter of the same networks in Python that shares no code with it.
 Networks are made here, with all ops, odd windows, folded activations, channels of zeros, biases that do not fit. Each is
 chosen in several sets of schemes, written with and without regions of rows, compiled without a warning, and run: its results
 must be those of the interpreter, bit for bit. What the linker counts of constants must be what was planned.
+
+CMSIS_NN=DIR, a clone of github.com/ARM-software/CMSIS-NN: programs of --kernels cmsis-nn, too; by hand, in no check.
 """
 import ctypes
 import json
@@ -739,10 +741,10 @@ def write_model(net, folder):
     write_ranges(net, folder + '/net.ranges')
 
 
-def write_code(plan, folder, how, out, more=()):
+def write_code(plan, folder, how, out, kernels='own'):
     os.makedirs(out, exist_ok=True)
     return run_command([plan, folder + '/net.tlg', '--inference'] + how + ['--c-code=calls', 'net', '--weights', folder + '/net.safetensors',
-                        '--ranges', folder + '/net.ranges', '--kernels', 'own', '-o', out] + list(more))
+                        '--ranges', folder + '/net.ranges', '--kernels', kernels, '-o', out])
 
 
 def schemes_of(net, out):
@@ -764,7 +766,74 @@ def schemes_of(net, out):
     return found
 
 
-def compile_and_run(net, run, out):
+def build_cmsis(folder):
+    """CMSIS-NN as an archive; the flags to compile with it, and to link."""
+    source = os.environ['CMSIS_NN']
+    archive = folder + '/cmsis.a'
+    objects = []
+    for part in ('BasicMath', 'Convolution', 'FullyConnected', 'NNSupport', 'Pooling', 'Softmax'):
+        where = '%s/Source/%sFunctions' % (source, part)
+        for name in sorted(os.listdir(where)):
+            if name.endswith('.c') and not re.search('_f16|_f32|_flt', name):
+                objects.append('%s/%s.o' % (folder, name))
+                run_command(['gcc', '-O2', '-w', '-fwrapv', '-I' + source + '/Include', '-c', where + '/' + name, '-o', objects[-1]])
+    run_command(['ar', 'rc', archive] + objects)
+    return ['-isystem', source + '/Include'], [archive]
+
+
+NEEDED = """
+#include <stdio.h>
+#include <arm_nnfunctions.h>
+
+int main(void) {
+    int32_t most = 0, needed, k;
+    %s
+    printf("%%d", most);
+    return 0;
+}
+"""
+
+
+def check_scratch(net, run, out, flags, report):
+    """What CMSIS-NN asks for, by its own functions, is there, and what tl_plan says of it is true."""
+    asks = []
+    for n in net.nodes:
+        if n.op == 'input' or run.format(n) != 'i8':
+            continue
+        k = net.find(n.inputs[0]).shape
+        dims = 'cmsis_nn_dims in = { 1, %d, %d, %d }, out = { 1, %d, %d, %d }, filter = { %d, %d, %d, %d };' % (tuple(k) + tuple(n.shape) + (
+            (n.shape[2],) + tuple(n.kernel) + (k[2],) if n.op == 'conv2d' else (1,) + tuple(n.kernel) + (n.shape[2],)))
+        tiles = '{ %d, %d }, { %d, %d }, { %d, %d }, { -128, 127 } };' % (n.stride[1], n.stride[0], n.pad[1], n.pad[0], n.dilation[1], n.dilation[0])
+        if n.op == 'conv2d':
+            asks.append((dims + ' cmsis_nn_conv_params p = { 0, 0, ' + tiles, 'arm_convolve_wrapper_s8_get_buffer_size%s(&p, &in, &filter, &out)'))
+        elif n.op == 'depthwise':
+            asks.append((dims + ' cmsis_nn_dw_conv_params p = { 0, 0, %d, ' % (n.shape[2] // k[2]) + tiles,
+                         'arm_depthwise_conv_wrapper_s8_get_buffer_size%s(&p, &in, &filter, &out)'))
+        elif n.op == 'avgpool':
+            asks.append(('', 'arm_avgpool_s8_get_buffer_size%%s(%d, %d)' % (n.shape[1], k[2])))
+    lines = ['{ %s for (k = 0; k < 2; k++) { needed = k ? %s : %s; if (needed > most) most = needed; } }' % (d, c % '_dsp', c % '') for d, c in asks]
+    with open(out + '/needed.c', 'w') as f:
+        f.write(NEEDED % '\n    '.join(lines))
+    run_command(['gcc', '-w'] + flags[0] + ['-o', out + '/needed', out + '/needed.c'] + flags[1])
+    needed = int(run_command([out + '/needed']).stdout)
+    said = int(re.search(r', (\d+) bytes of RAM for CMSIS-NN', report).group(1))
+    sizes = run_command(['nm', '-S', out + '/net_kernels.o']).stdout
+    there = int(re.search(r' (\w+) b net_scratch', sizes).group(1), 16)
+    if there != said or needed > there:
+        fail('%s: CMSIS-NN asks for %d bytes, there are %d, tl_plan says %d' % (out, needed, there, said))
+
+
+def check_cmsis(plan, net, run, folder, how, out, expected, flags):
+    report = write_code(plan, folder, how, out, kernels='cmsis-nn')
+    got, _ = compile_and_run(net, run, out, flags)
+    if got != expected:
+        wrong = [i for i in range(len(got)) if got[i] != expected[i]]
+        fail('%s: %d of %d results differ, the first at %d: %r, not %r' % (out, len(wrong), len(got), wrong[0], got[wrong[0]], expected[wrong[0]]))
+    check_scratch(net, run, out, flags, report.stdout)
+    print('%-22s CMSIS-NN: the same' % os.path.basename(folder))
+
+
+def compile_and_run(net, run, out, flags=((), ())):
     """The result of the program: a list in the format of the result, as generated code has it."""
     header = open(out + '/net.h').read()
     first = net.nodes[0]
@@ -773,12 +842,12 @@ def compile_and_run(net, run, out):
     data = struct.pack('<%d%s' % (len(x), LETTERS[run.format(first)]), *x)
     with open(out + '/main.c', 'w') as f:
         f.write(MAIN % {'bytes': ','.join(map(str, data)), 'input': 'NET_INPUT_' + first.name.upper(), 'result': result})
-    objects, more = [], os.environ.get('TINY_FLAGS', '').split()
+    objects, more = [], list(flags[0]) + os.environ.get('TINY_FLAGS', '').split()
     for name in ('net', 'net_constants', 'net_kernels', 'main'):
         objects.append('%s/%s.o' % (out, name))
         run_command([os.environ.get('CC', 'gcc')] + WARN + ['-O2', '-I', out, '-I', ROOT + '/examples', '-c', '%s/%s.c' % (out, name), '-o', objects[-1]]
                     + more)
-    run_command([os.environ.get('CC', 'gcc'), '-o', out + '/main'] + objects + ['-lm'] + more)
+    run_command([os.environ.get('CC', 'gcc'), '-o', out + '/main'] + objects + list(flags[1]) + ['-lm'] + more)
     text = run_command([out + '/main']).stdout
     last = net.nodes[-1]
     ends = run.format(last) if result.endswith(last.name.upper()) else 'f32'
@@ -832,7 +901,7 @@ CHOICES = [     # name, --precision, --profiles, what is called
 ]
 
 
-def check_net(plan, net, folder, choices):
+def check_net(plan, net, folder, choices, cmsis):
     x = {n.name: [f32(net.random.uniform(-2, 2)) for _ in range(n.size())] for n in net.nodes if n.op == 'input'}
     if not any(n.fixed for n in net.nodes):
         measure(net, x)
@@ -875,6 +944,8 @@ def check_net(plan, net, folder, choices):
             check_sizes(net, out, report.stdout)
         if len(set(expected)) < min(3, len(expected)):
             fail('%s: the results are all the same' % out)
+        if cmsis and name == 'i8-channel':
+            check_cmsis(plan, net, run, folder, how, out + '_cmsis', expected, cmsis)
         rows = write_code(plan, folder, how + ['--rows'], out + '_rows')
         regions += 'net_operand' in open(out + '_rows/net.h').read()
         got, _ = compile_and_run(net, run, out + '_rows')
@@ -979,11 +1050,13 @@ def main():
     keep = os.environ.get('TINY_KEEP')
     folder = keep or tempfile.mkdtemp()
     try:
+        os.makedirs(folder + '/cmsis', exist_ok=True)
+        cmsis = build_cmsis(folder + '/cmsis') if 'CMSIS_NN' in os.environ else None
         nets = [('keyword', keyword_net(width=16, blocks=2), CHOICES[:2]), ('residual', residual_net(2), CHOICES), ('branches', branch_net(3), CHOICES[:2]),
                 ('floats', float_net(4), CHOICES), ('quantised', quantised_net(5), CHOICES[:1])]
         for name, net, choices in nets:
             os.makedirs('%s/%s' % (folder, name), exist_ok=True)
-            check_net(plan, net, '%s/%s' % (folder, name), choices)
+            check_net(plan, net, '%s/%s' % (folder, name), choices, cmsis)
         check_refusals(plan, folder + '/refused')
     finally:
         if not keep:
