@@ -138,10 +138,102 @@ def compute_float(node, inputs):
             'requantize': lambda: x}[node.op]()
 
 
+# -- integers, as the reference kernels of TensorFlow Lite compute them --
+
+def factor_of(real):
+    """A factor as (multiplier, exponent): multiplier 2^(exponent - 31)."""
+    mantissa, exponent = np.frexp(np.asarray(real, np.float64))
+    multiplier = np.rint(mantissa * 2.0**31).astype(np.int64)
+    exponent = exponent + (multiplier == 2**31)
+    return np.where(multiplier == 2**31, 2**30, multiplier), exponent.astype(np.int64)
+
+
+def shift_right(value, shift):
+    """value / 2^shift, halves away from zero."""
+    mask = (np.int64(1) << shift) - 1
+    rest = value & mask
+    return (value >> shift) + (rest > (mask >> 1) + (value < 0))
+
+
+def scale_by(value, factor):
+    """Two roundings, as gemmlowp: the high half of twice the product, then the shift."""
+    multiplier, exponent = factor
+    value = np.asarray(value, np.int64) << np.maximum(exponent, 0)
+    product = value * multiplier
+    high = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
+    return shift_right(np.where(high >= 0, high >> 31, -(-high >> 31)), np.maximum(-exponent, 0))
+
+
+def clamp(node, q):
+    """Add the zero point; bounds are those of int8 and of the activation."""
+    act, low, high = getattr(node, 'geometry', {}).get('act', 'none'), -128, 127
+    if act != 'none': low = max(low, node.zero)
+    if act == 'relu6': high = min(high, int(node.zero + np.rint(np.float32(6) / node.scale)))
+    return np.clip(q + node.zero, low, high).astype(np.int8)
+
+
+def divide(sums, count):
+    """A mean: halves away from zero."""
+    return np.where(sums >= 0, (sums + count // 2) // count, -((-sums + count // 2) // count))
+
+
+def compute_int(node, inputs):
+    """The int8 of a node; softmax, sigmoid, tanh and hardswish are rounded from floats."""
+    source, x = node.inputs[0], inputs[0].astype(np.int64)
+    if source.scale is not None: real = np.float64(source.scale) / np.float64(node.scale)
+    if node.op in ('conv2d', 'depthwise', 'linear'):
+        factor = factor_of(node.weight_scale.astype(np.float64) * np.float64(source.scale) / np.float64(node.scale))
+        w, x = node.weights.astype(np.int64), x - source.zero
+        if node.op == 'linear': sums = w @ x.ravel()
+        elif node.op == 'conv2d': sums = np.einsum('hwabc,nabc->hwn', windows(node, image(node, x), 0), w)
+        else:
+            m, taken = int(node.geometry['multiplier']), windows(node, image(node, x), 0)
+            sums = np.einsum('hwabc,abcm->hwcm', taken, w.reshape(w.shape[:2] + (-1, m))).reshape(taken.shape[:2] + (-1,))
+        return clamp(node, scale_by(sums + node.bias, factor))
+    if node.op == 'maxpool': return clamp(node, windows(node, image(node, x), -128).max((2, 3)) - node.zero)
+    if node.op == 'avgpool':
+        taken = windows(node, image(node, x - source.zero), 0).sum((2, 3)) + source.zero * counts(node, image(node, x)).astype(np.int64)
+        return clamp(node, divide(taken, counts(node, image(node, x)).astype(np.int64)) - node.zero)
+    if node.op == 'gavgpool':
+        rows = image(node, x)
+        return clamp(node, mean_of(rows.sum((0, 1)), rows.shape[0] * rows.shape[1], source, node))
+    if node.op == 'add':
+        scales = [np.float64(n.scale) for n in node.inputs]
+        most = 2 * max(scales)
+        parts = [scale_by((i.astype(np.int64) - n.zero) << 20, factor_of(s / most)) for i, n, s in zip(inputs, node.inputs, scales)]
+        return clamp(node, scale_by(parts[0] + parts[1].reshape(-1) if parts[1].size < parts[0].size else parts[0] + parts[1].reshape(parts[0].shape),
+                                    factor_of(most / (2.0**20 * np.float64(node.scale)))))
+    if node.op == 'mul':
+        other = node.inputs[1]
+        y = inputs[1].astype(np.int64) - other.zero
+        y = y.reshape(-1) if y.size < x.size else y.reshape(x.shape)
+        return clamp(node, scale_by((x - source.zero) * y, factor_of(np.float64(source.scale) * np.float64(other.scale) / np.float64(node.scale))))
+    if node.op in ('relu', 'relu6', 'requantize'):
+        q = scale_by(x - source.zero, factor_of(real))
+        if node.op == 'requantize': return clamp(node, q)
+        most = 127 if node.op == 'relu' else min(127, int(node.zero + np.rint(np.float32(6) / node.scale)))
+        return np.clip(q + node.zero, max(-128, node.zero), most).astype(np.int8)
+    if node.op == 'concat': return compute_float(node, inputs).astype(np.int8)
+    if node.op == 'upsample': return compute_float(node, inputs).astype(np.int8)
+    if node.op == 'pad': return (compute_float(node, [x - source.zero]) + node.zero).astype(np.int8)
+    y = compute_float(node, [(x - source.zero) * np.float64(source.scale)])
+    return clamp(node, np.rint(y / np.float64(node.scale)).astype(np.int64))
+
+
+def mean_of(sums, count, source, node):
+    """MEAN of TFLM: the sum of (x - zero) by one factor, the count within it."""
+    multiplier, exponent = factor_of(np.float64(source.scale) / np.float64(node.scale))
+    shift = min(int(count).bit_length() - 1, 32, 31 + int(exponent))
+    scaled = ((int(multiplier) << shift) // int(count))
+    return scale_by(sums - source.zero * count, (np.int64(scaled), exponent - shift))
+
+
 def run(nodes, arrays, compute=compute_float):
     """{name: output} of every node for {input: array}, H x W x C."""
     made = {}
     for node in nodes:
         if node.op == 'input': made[node.name] = np.asarray(arrays[node.name]).reshape(node.shape)
-        else: made[node.name] = np.asarray(activate(node, compute(node, [made[m.name] for m in node.inputs]))).reshape(node.shape)
+        else:
+            y = compute(node, [made[m.name] for m in node.inputs])
+            made[node.name] = np.asarray(y if compute is compute_int else activate(node, y)).reshape(node.shape)
     return made
