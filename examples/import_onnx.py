@@ -99,13 +99,15 @@ def reshape(value, sizes, what):
 class Importer:
     def __init__(self, model, channels_last):
         self.graph, self.channels_last = model.graph, channels_last
-        self.opset = max([o.version for o in model.opset_import if o.domain in ('', 'ai.onnx')] or [0])
+        self.opset = opset_of(model)
         self.values, self.constants, self.nodes = {}, {}, []
         self.shapes = {}
 
     # -- reading --
 
-    def refuse(self, op, why, kind=Refused): raise kind('%s %s: %s' % (op.op_type, name_of(op), why))
+    def refuse(self, op, why): refuse_op(op, why)
+
+    def refuse_layout(self, op, why): raise WrongLayout('%s %s: %s' % (op.op_type, name_of(op), why))
 
     def attributes(self, op):
         return {a.name: onnx.helper.get_attribute_value(a) for a in op.attribute if a.type != a.UNDEFINED}
@@ -140,7 +142,7 @@ class Importer:
         order = image_order(len(value.axes))[1:]
         sizes = value.shape
         if [a for axis in order for a in value.axes[axis]] != list(range(len(value.atoms))):
-            self.refuse(op, 'the axes of what it reads lie in another order', WrongLayout)
+            self.refuse_layout(op, 'the axes of what it reads lie in another order')
         shape = (sizes[2], sizes[3] if len(sizes) == 4 else 1, sizes[1])
         view_as_image(value.node, shape)
         return shape
@@ -193,8 +195,7 @@ class Importer:
         """All nodes of the model, unfolded."""
         for tensor in self.graph.initializer: self.constants[tensor.name] = Constant(array_of(tensor))
         for info in list(self.graph.value_info) + list(self.graph.input) + list(self.graph.output):
-            sizes = [d.dim_value if d.WhichOneof('value') == 'dim_value' else 0 for d in info.type.tensor_type.shape.dim]
-            if info.type.tensor_type.HasField('shape') and all(size > 0 for size in sizes): self.shapes[info.name] = sizes
+            if fixed_sizes(info): self.shapes[info.name] = fixed_sizes(info)
         if self.graph.sparse_initializer: raise Refused('sparse constants are not known')
         self.read_inputs()
         for op in self.graph.node: self.read_op(op)
@@ -212,7 +213,6 @@ class Importer:
         if op.domain not in ('', 'ai.onnx'): self.refuse(op, 'ops of %s are not known' % op.domain)
         if not op.output or not op.output[0]: self.refuse(op, 'it has no output')
         reader = getattr(self, 'op_' + op.op_type, None)
-        if self.fold_constant(op): return
         if reader is None: self.refuse(op, 'this op is not known')
         reader(op)
         for name in op.output[1:]:
@@ -220,28 +220,6 @@ class Importer:
 
     def is_read(self, name):
         return any(name in other.input for other in self.graph.node) or any(name == o.name for o in self.graph.output)
-
-    def fold_constant(self, op):
-        """Compute what follows from constants and fixed shapes alone."""
-        if op.op_type == 'Shape' and op.input and op.input[0] in self.values:
-            sizes = self.values[op.input[0]].shape
-            keys = self.attributes(op)
-            self.constants[op.output[0]] = Constant(np.array(sizes[keys.get('start', 0):keys.get('end', len(sizes))], np.int64))
-            return True
-        if op.op_type in ('DequantizeLinear', 'QuantizeLinear') or not all(n in self.constants for n in op.input if n): return False
-        if op.attribute and any(a.type in (a.GRAPH, a.GRAPHS) for a in op.attribute): return False
-        try:
-            made = ReferenceEvaluator(onnx.helper.make_model(
-                onnx.helper.make_graph([op], 'constant', [onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(
-                    self.constants[n].array.dtype), self.constants[n].array.shape) for n in op.input if n],
-                    [onnx.helper.make_empty_tensor_value_info(n) for n in op.output if n]),
-                opset_imports=[onnx.helper.make_opsetid('', self.opset)])).run(None, {n: self.constants[n].array for n in op.input if n})
-        except Exception as error:      # of the evaluator, whatever it raises
-            self.refuse(op, 'is constant, and cannot be computed: %s' % first_line(error))
-        for name, array in zip([n for n in op.output if n], made):
-            if array is None or np.asarray(array).size > MOST_FOLDED: self.refuse(op, 'its constant is too large')
-            self.constants[name] = Constant(np.asarray(array))
-        return True
 
     # -- no nodes --
 
@@ -307,7 +285,7 @@ class Importer:
         if op.input and op.input[0] in self.values:
             value = self.value(op, 0)
             scale, zero, _ = self.quantisation(op, np.uint8)
-            if scale.size != 1 or (value.node.scale, value.node.zero) != (scale.item(), zero.item()):
+            if scale.size != 1 or zero.size != 1 or (value.node.scale, value.node.zero) != (scale.item(), zero.item()):
                 self.refuse(op, 'its scale is not that of its QuantizeLinear')
             self.values[op.output[0]] = value
             return
@@ -447,11 +425,11 @@ class Importer:
         if len(value.axes) < 2 or value.axes[0]: self.refuse(op, 'reads %s' % by_x(value.shape))
         channels = value.shape[1]
         last = [len(value.atoms) - 1] if channels > 1 else []
-        if value.axes[1] != last: self.refuse(op, 'its channels are not the last axis', WrongLayout)
+        if value.axes[1] != last: self.refuse_layout(op, 'its channels are not the last axis')
         node = self.add_like(op, 'depthwise', value)
         node.is_affine = True
         if not len(node.shape) == 3: node.shape = (1, 1, node.elements)
-        if node.shape[-1] != channels: self.refuse(op, '%d channels of %s' % (channels, by_x(node.shape)), WrongLayout)
+        if node.shape[-1] != channels: self.refuse_layout(op, '%d channels of %s' % (channels, by_x(node.shape)))
         node.weights = data_of('F32', np.broadcast_to(factor, (channels,)).reshape(1, 1, channels))
         node.bias = data_of('F32', np.broadcast_to(term, (channels,)))
 
@@ -498,7 +476,7 @@ class Importer:
         if len(a.axes) != len(b.axes): self.refuse(op, '%s and %s are not known' % (by_x(a.shape), by_x(b.shape)))
         if b.shape == sizes != a.shape: a, b = b, a
         if a.shape == b.shape:
-            if (a.atoms, a.axes) != (b.atoms, b.axes): self.refuse(op, 'its inputs lie in different orders', WrongLayout)
+            if (a.atoms, a.axes) != (b.atoms, b.axes): self.refuse_layout(op, 'its inputs lie in different orders')
         else:
             channels = a.shape[1]
             is_row = a.shape == sizes and b.atoms == [channels] and b.axes[1] == [0] and a.axes[1] == [len(a.atoms) - 1]
@@ -590,7 +568,7 @@ class Importer:
         if len(order) > 2: self.refuse(op, 'reads %s' % by_x(sizes))
         if not wide <= set(order): self.refuse(op, 'a mean over the channels is not known')
         if [a for axis in order + [channel] for a in value.axes[axis]] != list(range(len(value.atoms))):
-            self.refuse(op, 'the axes of what it reads lie in another order', WrongLayout)
+            self.refuse_layout(op, 'the axes of what it reads lie in another order')
         image = [sizes[k] for k in order] + [1] * (2 - len(order)) + [sizes[channel]]
         view_as_image(value.node, image)
         made = [1 if k in axes else size for k, size in enumerate(sizes) if k not in axes or keys.get('keepdims', 1)]
@@ -606,7 +584,7 @@ class Importer:
         size = value.shape[axis]
         is_last = value.axes[axis] == [len(value.atoms) - 1] or sum(map(bool, value.axes)) <= 1
         if not is_last or (self.opset < 13 and math.prod(value.shape[axis:]) != size):
-            self.refuse(op, 'is known over the channels alone', WrongLayout)
+            self.refuse_layout(op, 'is known over the channels alone')
         node = self.add_like(op, 'softmax', value)
         if node.shape[-1] != size and len(node.shape) == 1: self.refuse(op, 'is known over the channels alone')
 
@@ -619,7 +597,7 @@ class Importer:
         if rank == 2:
             for v in values:
                 self.vector(op, v)
-                if v.flat() != sorted(v.flat()): self.refuse(op, 'joins flattened images, channels first', WrongLayout)
+                if v.flat() != sorted(v.flat()): self.refuse_layout(op, 'joins flattened images, channels first')
             if axis != 1: self.refuse(op, 'joins samples')
             self.add(op, 'concat', [v.node for v in values], (sum(v.shape[1] for v in values),), axis=0)
             return
@@ -657,7 +635,7 @@ class Importer:
 # -- helpers --
 
 def name_of(op): return op.name or next((name for name in op.output if name), '?')
-def first_line(error): return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+def in_a_line(error): return ' '.join((str(error) or type(error).__name__).split())[:300]
 def op_as_node(op): return type('', (), {'op': op.op_type, 'name': name_of(op)})
 def data_of(dtype, array):
     array = np.ascontiguousarray(array).astype({'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}[dtype])
@@ -666,10 +644,68 @@ def data_of(dtype, array):
 
 def array_of(tensor):
     try: return numpy_helper.to_array(tensor)
-    except Exception as error: raise Refused('constant %s: %s' % (tensor.name, first_line(error)))
+    except Exception as error: raise Refused('constant %s: %s' % (tensor.name, in_a_line(error)))
 
 
 def array_of_data(data): return np.frombuffer(data.raw, {'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}[data.dtype]).reshape(data.shape)
+
+
+# -- what is constant --
+
+def opset_of(model): return max([o.version for o in model.opset_import if o.domain in ('', 'ai.onnx')] or [0])
+def fixed_sizes(info):
+    """The sizes of a tensor; None where one is not fixed."""
+    kind = info.type.tensor_type
+    sizes = [d.dim_value if d.WhichOneof('value') == 'dim_value' else 0 for d in kind.shape.dim]
+    return sizes if kind.HasField('shape') and all(size > 0 for size in sizes) else None
+
+
+def refuse_op(op, why): raise Refused('%s %s: %s' % (op.op_type, name_of(op), why))
+
+
+def evaluate(op, opset, arrays):
+    """What an op makes of constants."""
+    inputs = [onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in arrays.items()]
+    outputs = [onnx.helper.make_empty_tensor_value_info(n) for n in op.output if n]
+    graph = onnx.helper.make_graph([op], 'constant', inputs, outputs)
+    try:
+        with np.errstate(all='ignore'):
+            made = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', opset)])).run(None, arrays)
+    except Exception as error:      # of the evaluator, whatever it raises
+        refuse_op(op, 'is constant, and cannot be computed: %s' % in_a_line(error))
+    made = [np.asarray(array) for array in made]
+    if any(array.size > MOST_FOLDED or array.dtype.kind not in 'fiub' for array in made): refuse_op(op, 'its constant is too large, or no number')
+    return dict(zip([n for n in op.output if n], made))
+
+
+def fold_op(op, model, constants, sizes):
+    """{name: array} of an op that follows from constants and fixed shapes alone, else None."""
+    if op.domain not in ('', 'ai.onnx') or op.op_type in ('DequantizeLinear', 'QuantizeLinear'): return None
+    if any(a.type in (a.GRAPH, a.GRAPHS) for a in op.attribute): return None
+    if op.op_type == 'Shape' and op.input[0] in sizes:
+        keys = {a.name: a.i for a in op.attribute}
+        return {op.output[0]: np.array(sizes[op.input[0]][keys.get('start', 0):keys.get('end', None)], np.int64)}
+    if not all(name in constants for name in op.input if name): return None
+    return evaluate(op, opset_of(model), {name: constants[name] for name in op.input if name})
+
+
+def fold_constants(model):
+    """The model with fixed shapes, without ops that are constant: what is folded fixes further shapes."""
+    constants = {tensor.name: array_of(tensor) for tensor in model.graph.initializer}
+    while True:
+        try: model = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        except Exception as error: raise Refused('is refused by onnx: %s' % in_a_line(error))
+        graph, folded = model.graph, 0
+        sizes = {info.name: fixed_sizes(info) for info in list(graph.value_info) + list(graph.input) + list(graph.output)}
+        sizes = {name: size for name, size in sizes.items() if size}
+        for op in list(graph.node):
+            made = fold_op(op, model, constants, sizes)
+            if made is None: continue
+            constants.update(made)
+            graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in made.items())
+            graph.node.remove(op)
+            folded += 1
+        if not folded: return model
 
 
 def fold_hardswish(node):
@@ -703,22 +739,28 @@ def fold_affine(nodes):
     return [node for node in nodes if id(node) not in gone]
 
 
+def check_names(graph):
+    names = [n for op in graph.node for n in (op.name, op.op_type, op.domain, *op.input, *op.output, *(a.name for a in op.attribute))]
+    names += [i.name for part in (graph.initializer, graph.input, graph.output, graph.value_info) for i in part]
+    for name in names:
+        if not isinstance(name, str): raise Refused('a name is no UTF-8: %r' % name)
+
+
 def load(path):
     """The model with inferred shapes, checked as far as onnx does."""
     data = read_model(path)
     try:
         model = onnx.load_model_from_string(data)
     except Exception: raise Refused('is no ONNX model, or damaged')
+    check_names(model.graph)
     external = [t for t in model.graph.initializer if t.data_location == t.EXTERNAL]
     if external: load_external(model, external, path)
     for info in model.graph.input:
         dims = info.type.tensor_type.shape.dim
         if dims and dims[0].WhichOneof('value') == 'dim_param': dims[0].dim_value = 1      # the batch
-    try:
-        onnx.checker.check_model(model)
-        model = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except Exception as error: raise Refused('is refused by onnx: %s' % first_line(error))
-    return model
+    try: onnx.checker.check_model(model)
+    except Exception as error: raise Refused('is refused by onnx: %s' % in_a_line(error))
+    return fold_constants(model)
 
 
 def load_external(model, tensors, path):
@@ -728,16 +770,17 @@ def load_external(model, tensors, path):
         total += int(keys['length']) if keys.get('length', '').isdigit() else 0
     if total > MOST_BYTES: raise Refused('its weights are more than 2 GiB')
     try: onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(path)))
-    except Exception as error: raise Refused('its weights cannot be read: %s' % first_line(error))
+    except Exception as error: raise Refused('its weights cannot be read: %s' % in_a_line(error))
 
 
 def import_model(model):
     """The finished nodes of a model."""
-    try: nodes = Importer(model, False).read()
-    except WrongLayout as wrong:
-        try: nodes = Importer(model, True).read()
-        except WrongLayout: raise wrong
-    return finish(fold_affine(nodes))
+    with np.errstate(all='ignore'):         # what is no finite number is refused where it is written
+        try: nodes = Importer(model, False).read()
+        except WrongLayout as wrong:
+            try: nodes = Importer(model, True).read()
+            except WrongLayout: raise wrong
+        return finish(fold_affine(nodes))
 
 
 # -- ranges --
@@ -749,7 +792,7 @@ def read_samples(path, model):
     try:
         with np.load(path, allow_pickle=False) as file: arrays = {name: file[name] for name in file.files}
     except OSError: raise
-    except Exception as error: raise Refused('%s: is no .npz: %s' % (path, first_line(error)))
+    except Exception as error: raise Refused('%s: is no .npz: %s' % (path, in_a_line(error)))
     if len(inputs) == 1 and len(arrays) == 1: arrays = dict(zip(inputs, arrays.values()))
     for name, sizes in inputs.items():
         if name not in arrays: raise Refused('%s: has no array %s' % (path, name))
@@ -776,7 +819,7 @@ def measure_ranges(model, nodes, samples):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try: session = onnxruntime.InferenceSession(watched.SerializeToString(), options, providers=['CPUExecutionProvider'])
-    except Exception as error: raise Refused('ONNX Runtime refuses it: %s' % first_line(error))
+    except Exception as error: raise Refused('ONNX Runtime refuses it: %s' % in_a_line(error))
 
     def observe(node, array):
         if not array.size or not np.isfinite(array).all(): raise Refused('%s %s: makes a NaN or an infinity' % (node.op, node.name))

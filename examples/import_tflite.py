@@ -17,13 +17,13 @@ tl_pack (make build/tl_pack). Users of TFLM read OUT.tflite as they read MODEL.t
 
 What is not known is refused with one sentence that names op and node; nothing is written then.
 """
-import argparse, csv, io, math, os, struct, subprocess, sys, tempfile
+import argparse, csv, math, os, struct, subprocess, sys, tempfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from flatbuffer import Damaged, Table, Writer, read_root
-from tiny_model import (Data, Node, Refused, by_x, check_scale, finish, floats, integers, pad_same, read_model, run,
+from flatbuffer import Damaged, Writer, read_root
+from tiny_model import (Data, MOST_BYTES, Node, Refused, by_x, check_scale, finish, floats, integers, pad_same, read_model, run,
                         set_window, view_as_image, write_file, write_model)
 
 # Numbers of ops in the schema, from 0 on.
@@ -110,8 +110,8 @@ class Model:
             if self.tensors[index].is_dynamic: raise Refused('tensor %s: its shape is dynamic' % self.tensors[index].name)
 
 
-def load(path):
-    try: return Model(read_model(path))
+def load(data):
+    try: return Model(data)
     except Damaged as damage: raise Refused('is damaged, or no .tflite: %s' % damage)
 
 
@@ -209,6 +209,7 @@ class Importer:
 
     def check_types(self, op, count):
         """All tensors that an op reads and makes are of int8, or of float."""
+        for k in range(count): self.value(op, k)
         kinds = {self.tensor(op, k).type for k in range(count)} | {self.out(op).type}
         if kinds not in ({'INT8'}, {'FLOAT32'}): self.refuse(op, 'reads and makes %s: is known of INT8 and of FLOAT32 alone' % ', '.join(sorted(kinds)))
 
@@ -420,15 +421,100 @@ def import_model(model):
     except Damaged as damage: raise Refused('is damaged: %s' % damage)
 
 
+# -- plans for TFLM --
+#
+# TFLM places tensors as it meets them. Where the metadata of a model has OfflineMemoryAllocation, the tensors in it lie
+# where that says: int32 numbers, version 1, number of the graph, count of its tensors, and for each its offset in the
+# arena, or -1: placed by TFLM, or a constant. Offsets are multiples of ALIGNMENT. What kernels ask for as scratch is
+# placed by TFLM around these.
+
+ALIGNMENT = 16
+MODEL_FIELDS = 8        # of the schema's table Model
+SIZES = {'FLOAT32': 4, 'FLOAT16': 2, 'INT32': 4, 'UINT8': 1, 'INT64': 8, 'BOOL': 1, 'INT16': 2, 'INT8': 1, 'FLOAT64': 8}
+
+
+def list_lifetimes(model):
+    """[(tensor, first op, last op, bytes)] of what an arena holds; the inputs are there before the first op."""
+    first, last = {index: 0 for index in model.inputs}, {}
+    for k, op in enumerate(model.operators):
+        for index in op.outputs: first.setdefault(index, k)
+        for index in op.inputs + op.outputs: last[index] = k
+    for index in model.outputs: last[index] = max(len(model.operators) - 1, 0)
+    rows = []
+    for index in sorted(first):
+        tensor = model.tensors[index] if index >= 0 else None
+        if tensor is None or tensor.raw or tensor.is_variable: continue
+        if tensor.is_dynamic: raise Refused('tensor %s: its shape is dynamic' % tensor.name)
+        if tensor.type not in SIZES: raise Refused('tensor %s: %s is not known' % (tensor.name, tensor.type))
+        size = -(-tensor.elements * SIZES[tensor.type] // ALIGNMENT) * ALIGNMENT
+        if size > MOST_BYTES: raise Refused('tensor %s: is more than 2 GiB' % tensor.name)
+        rows.append((index, first[index], last.get(index, first[index]), size))
+    return rows
+
+
+def place_tensors(rows, program):
+    """{tensor: offset} by tl_pack, and the bytes of the arena."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked, made = os.path.join(folder, 'lifetimes.csv'), os.path.join(folder, 'offsets.csv')
+        with open(asked, 'w') as file:
+            file.write('id,lower,upper,size,alignment\n')
+            for index, first, last, size in rows: file.write('%d,%d,%d,%d,%d\n' % (index, first, last + 1, size, ALIGNMENT))
+        try: done = subprocess.run([program, asked, '--out', made], capture_output=True, text=True)
+        except OSError as error: raise Refused('%s: %s (make build/tl_pack)' % (program, error.strerror))
+        if done.returncode: raise Refused('tl_pack: %s' % done.stderr.strip())
+        with open(made) as file: offsets = {int(row['id']): int(row['offset']) for row in csv.DictReader(file)}
+    return offsets, max([offsets[index] + size for index, _, _, size in rows] or [0])
+
+
+def add_plan(model, data, offsets):
+    """The bytes of a model with a plan. Offsets of a flatbuffer lead forwards, so a new root stands before the old file,
+    with longer vectors of buffers and metadata, and all else stays where it is behind it."""
+    root, places = model.root, {}
+    if root.field_count() > MODEL_FIELDS: raise Refused('has a newer schema: its table Model has %d fields' % root.field_count())
+    metadata = [table for table in root.tables(6) if table.text(0) != PLAN_NAME]
+    out = Writer(IDENTIFIER)
+    at, places = out.table({0: ('I', root.number(0, 'I'))}, [k for k in range(1, MODEL_FIELDS) if root.find(k) or k == 6])
+    out.set_root(at)
+    behind = [(places[k], root.follow(k)) for k in places if k not in (4, 6)]
+    at, entries = out.references(len(model.buffers) + 1)
+    out.refer(places[4], at)
+    behind += zip(entries, [buffer.at for buffer in model.buffers])
+    at, names = out.references(len(metadata) + 1)
+    out.refer(places[6], at)
+    behind += zip(names, [table.at for table in metadata])
+    table, inner = out.table({1: ('I', len(model.buffers))}, (0,))
+    out.refer(names[-1], table)
+    out.refer(inner[0], out.text(PLAN_NAME))
+    table, inner = out.table({}, (0,))
+    out.refer(entries[-1], table)
+    numbers = [1, 0, len(model.tensors)] + [offsets.get(index, -1) for index in range(len(model.tensors))]
+    out.refer(inner[0], out.raw(struct.pack('<%di' % len(numbers), *numbers)))
+    out.align(ALIGNMENT)
+    for place, old in behind: out.refer(place, len(out.data) + old)
+    if len(out.data) + len(data) > MOST_BYTES: raise Refused('is more than 2 GiB with a plan')
+    return bytes(out.data) + data
+
+
+def write_plan(path, model, data, program):
+    rows = list_lifetimes(model)
+    offsets, arena = place_tensors(rows, program)
+    write_file(path, add_plan(model, data, offsets))
+    print('%s: %d tensors in %d bytes of the arena' % (path, len(rows), arena))
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('model', metavar='MODEL.tflite')
     parser.add_argument('-o', metavar='NAME', dest='name', help='files are NAME.tlg and so on (MODEL)')
+    parser.add_argument('--tflm-plan', metavar='OUT.tflite', dest='plan', help='write the model with a plan for TFLM instead')
+    parser.add_argument('--tl-pack', metavar='PROGRAM', dest='program', default=os.path.join(HERE, '..', 'build', 'tl_pack'))
     options = parser.parse_args(arguments)
 
     def work():
-        nodes = import_model(load(options.model))
-        write_model(nodes, options.name or os.path.splitext(options.model)[0], 'import_tflite.py, costs in FLOP')
+        data = read_model(options.model)
+        model = load(data)
+        if options.plan: return write_plan(options.plan, model, data, options.program)
+        write_model(import_model(model), options.name or os.path.splitext(options.model)[0], 'import_tflite.py, costs in FLOP')
     return run('import_tflite', options.model, work)
 
 

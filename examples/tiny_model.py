@@ -64,7 +64,7 @@ class Node:
     def elements(self): return math.prod(self.shape)
 
 
-def by_x(numbers): return 'x'.join(map(str, numbers))
+def by_x(numbers): return 'x'.join(map(str, numbers)) or 'one number'
 
 
 def refuse(node, why):
@@ -173,9 +173,10 @@ def fold(nodes):
     for node in nodes:
         node.inputs = [gone.get(id(maker), maker) for maker in node.inputs]
         maker = node.inputs[0] if node.inputs else None
-        if node.op in ('relu', 'relu6') and readers[id(maker)] == 1 and fold_activation(node, maker):
+        is_folded = node.op in ('relu', 'relu6') and readers[id(maker)] == 1 and fold_activation(node, maker)
+        if is_folded or (node.op == 'pad' and not any(node.pad) and not node.keep and same_scale(node, maker)):
             gone[id(node)] = maker
-            readers[id(maker)] = readers[id(node)]
+            readers[id(maker)] += readers[id(node)] - 1
     nodes = [node for node in nodes if id(node) not in gone]
     for node in nodes:
         while node.op in WINDOWED and node.inputs[0].op == 'pad' and fold_pad(node, node.inputs[0]): pass

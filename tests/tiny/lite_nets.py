@@ -143,8 +143,9 @@ class Lite:
         self.outputs = list(outputs)
         return self
 
-    def write(self, until=None):
-        """The bytes of the .tflite; until: of the first so many ops, the last of which makes the output."""
+    def write(self, until=None, renamed=()):
+        """The bytes of the .tflite; until: of the first so many ops, the last of which makes the output; renamed: ops that
+        say they are others, {kind: other}."""
         operators = self.operators[:until]
         outputs = self.outputs if until is None else operators[-1][2]
         out = Writer(IDENTIFIER)
@@ -153,7 +154,7 @@ class Lite:
         at, entries = out.references(len(self.codes))
         out.refer(places[1], at)
         for entry, kind in zip(entries, self.codes):
-            number = OPS.index(kind)
+            number = OPS.index(dict(renamed).get(kind, kind))
             out.refer(entry, out.table({0: ('b', min(number, 127)), 2: ('i', 2), 3: ('i', number)})[0])
         at, entries = out.references(1)
         out.refer(places[2], at)
