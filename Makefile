@@ -261,6 +261,16 @@ run-device: $(B)/tl_plan
 run-rows: $(B)/tl_plan $(B)/09_rows
 	@B='$(B)' bash examples/09_device/run.sh
 
+# Importers beside ONNX Runtime and TFLM: packages of PyPI, in a Python of its own. ARGS=--figures: the tables of FIGURES.md.
+TINY = build/tiny/bin/python
+$(TINY): tests/tiny/packages.txt
+	python3 -m venv build/tiny
+	build/tiny/bin/pip install -q -r $<
+	@touch $@
+.PHONY: tiny-check
+tiny-check: $(TINY) $(B)/tl_plan $(B)/tl_pack
+	@B='$(B)' $(TINY) tests/tiny/check.py $(ARGS)
+
 run-vulkan: $(B)/02_vulkan_train
 	@$(call skipped,$^)
 	$(call build,$(RUNNER) ./$<)
@@ -356,6 +366,7 @@ help:
 	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; a table of bytes'
 	@echo 'make run-rows    MobileNetV2 there in line buffers: RAM and instructions with and without regions of rows'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
+	@echo 'make tiny-check  importers of ONNX and TFLite beside ONNX Runtime and TFLM: installs packages of PyPI in build/tiny'
 	@echo 'make run-parallel  train on ranks that are threads; make run-mpi  RANKS=2 ARGS=: that are processes of MPI'
 	@echo 'make test        all tests; F=name: those with it  make mutate    break the header: tests must fail'
 	@echo '                 in their name, CHANGED=1: those of what differs from the last commit'

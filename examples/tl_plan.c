@@ -331,6 +331,8 @@ typedef struct options {
     const char *c_code, *c_form, *folder, *states, *batches;
     const char *optimizer, *updates, *update_rate, *pieces, *piece_cost, *slots;
     const char *code_header, *code_source;    // files of --c-code
+    const char *weights, *ranges, *kernels;   // of a network, and what of it is written
+    const char *code_constants, *code_kernels;  // files of these
     const char *align, *name, *block, *in_flight;
     const char *banks[TL_MOST_BANKS];
     int         bank_count;
@@ -484,7 +486,16 @@ static const char *const usage[] = {
     "                    --rows kernels of regions are called for rows, in rings at constant addresses.",
     "                    Frozen weights, states too, are a const array of yours, which is no RAM; with",
     "                    --c-table, whose executor has them in the arena, states stay in it",
-    "  -o DIR            the folder of these two files",
+    "                    After --precision kernels are named by scheme: net_conv2d_i8_channel_forward",
+    "  -o DIR            the folder of these files",
+    "  --weights FILE    for inference, the weights of a model as .safetensors, whose stored= they are:",
+    "                    quantised by their schemes, with biases, multipliers and shifts, they become the",
+    "                    const array of NAME_constants.c. What this takes and what --c-code says of flash",
+    "                    is the same. Biases that do not fit 32 bits are told, with their node",
+    "  --ranges FILE     shapes, windows, ranges and scales of its tensors, see examples/ranges.h; those",
+    "                    of another model are refused",
+    "  --kernels WHICH   NAME_kernels.c, too: all kernels that NAME.h declares, by functions of nn_tiny.h",
+    "                    (own), or where it has them of CMSIS-NN (cmsis-nn), which is yours",
     "  --micro-batches N its run repeats the steps so many times (1, or the parts of --split); with",
     "                    --ranks so many are one step (8)",
     "  --states N        numbers of the optimizer for each weight: 0, with momentum 1, AdamW 2 (0)",
@@ -648,22 +659,34 @@ static void write_c_name(const char *text, char name[49]) {
 
 // The files of --c-code.
 static int check_code_options(options *o) {
-    static char paths[2][PATH_SIZE];
+    static char paths[4][PATH_SIZE];
+    static const char *const ends[] = { ".h", ".c", "_constants.c", "_kernels.c" };
     char name[49];
     int i;
     if (!o->c_code && (o->folder || o->states || o->batches))
         return fail(CODE_INPUT, "%s: is for --c-code%s, which is missing",
                     o->folder ? "-o" : o->states ? "--states" : "--micro-batches", o->folder ? "" : " or --ranks");
+    if (!o->c_code && o->weights) return fail(CODE_INPUT, "--weights: is for --c-code, which is missing");
+    if ((o->ranges || o->kernels) && !o->weights)
+        return fail(CODE_INPUT, "%s: is for --weights, which is missing", o->ranges ? "--ranges" : "--kernels");
+    if (o->kernels && !o->ranges) return fail(CODE_INPUT, "--kernels: needs --ranges, shapes and windows");
+    if (o->kernels && strcmp(o->kernels, "own") != 0 && strcmp(o->kernels, "cmsis-nn") != 0)
+        return fail(CODE_INPUT, "--kernels %s: must be own or cmsis-nn", o->kernels);
+    if (o->weights && ((!o->inference && !o->precision) || o->compile || o->recommend))
+        return fail(CODE_INPUT, "--weights: is for --inference of the model as it is, no --compile");
+    if (o->kernels && o->slots) return fail(CODE_INPUT, "--slots: the functions of --kernels overwrite no rows under their windows");
     if (!o->c_code) return CODE_OK;
     if (!o->folder) return fail(CODE_INPUT, "--c-code: needs -o, the folder of its files");
     write_c_name(o->c_code, name);
     if (strcmp(name, o->c_code) != 0)
         return fail(CODE_INPUT, "--c-code %s: must be 1 to 48 letters, digits and single _, a letter first", o->c_code);
-    for (i = 0; i < 2; i++)
-        if (snprintf(paths[i], PATH_SIZE, "%s/%s.%c", o->folder, name, i ? 'c' : 'h') >= PATH_SIZE)
+    for (i = 0; i < 4; i++)
+        if (snprintf(paths[i], PATH_SIZE, "%s/%s%s", o->folder, name, ends[i]) >= PATH_SIZE)
             return fail(CODE_INPUT, "-o %s: is too long", o->folder);
     o->code_header = paths[0];
     o->code_source = paths[1];
+    o->code_constants = o->weights ? paths[2] : NULL;
+    o->code_kernels = o->kernels ? paths[3] : NULL;
     return CODE_OK;
 }
 
@@ -832,7 +855,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--states", &o->states, NULL },     { "--micro-batches", &o->batches, NULL },
         { "--optimizer", &o->optimizer, NULL }, { "--updates", &o->updates, NULL },
         { "--update-rate", &o->update_rate, NULL }, { "--clip", NULL, &o->clip },
-        { "--inputs-die", NULL, &o->inputs_die },
+        { "--inputs-die", NULL, &o->inputs_die }, { "--weights", &o->weights, NULL },
+        { "--ranges", &o->ranges, NULL },     { "--kernels", &o->kernels, NULL },
         { "--rows", NULL, &o->rows },         { "--slots", &o->slots, NULL },
         { "--pieces", &o->pieces, NULL },     { "--piece-cost", &o->piece_cost, NULL },
         { "--bank", &o->banks[0], NULL },     { "--in-flight", &o->in_flight, NULL },
@@ -978,16 +1002,17 @@ static int is_read(const place *out, const place *input) {
 
 // No output is a file that is read, and no two outputs are one file: nothing that exists is lost. Before any work.
 static int check_files(options *o) {
-    static place outputs[9], report, inputs[2];
+    static place outputs[11], report, inputs[4];
     const char *const names[] = { "--schedule", "--json", "--c-table", "--svg", "--html", "--lifetimes",
-                                  "--places", "--c-code", "--c-code" };
+                                  "--places", "--c-code", "--c-code", "--c-code", "--c-code" };
     const char **const paths[] = { &o->schedule, &o->json, &o->c_table, &o->svg, &o->html, &o->lifetimes,
-                                   &o->places, &o->code_header, &o->code_source };
-    const char *const words[] = { "the model", "the file of --profiles" };
+                                   &o->places, &o->code_header, &o->code_source, &o->code_constants, &o->code_kernels };
+    const char *const words[] = { "the model", "the file of --profiles", "the file of --weights", "the file of --ranges" };
+    const char *const read[] = { o->model, o->profiles, o->weights, o->ranges };
     int count = 0, i, k;
-    find_input(o->model, &inputs[0]);
-    if (o->profiles) find_input(o->profiles, &inputs[1]);
-    for (i = 0; i < 9; i++) {
+    for (i = 0; i < 4; i++)
+        if (read[i]) find_input(read[i], &inputs[i]);
+    for (i = 0; i < 11; i++) {
         int code;
         if (!*paths[i]) continue;
         outputs[count].option = names[i];
@@ -997,7 +1022,7 @@ static int check_files(options *o) {
     }
     for (i = 0; i < count; i++) {
         const place *at = &outputs[i];
-        for (k = 0; k < 2; k++)
+        for (k = 0; k < 4; k++)
             if (strcmp(*at->path, "-") != 0 && is_read(at, &inputs[k]))
                 return fail(CODE_INPUT, "%s %s: is %s, which is read", at->option, *at->path, words[k]);
         for (k = 0; k < i; k++)
@@ -1006,7 +1031,7 @@ static int check_files(options *o) {
                             strcmp(*at->path, "-") == 0 ? "standard output" : "the same file", outputs[k].option);
     }
     report.exists = fstat(STDOUT_FILENO, &report.stat) == 0 && S_ISREG(report.stat.st_mode);
-    for (k = 0; k < 2; k++)
+    for (k = 0; k < 4; k++)
         if (is_read(&report, &inputs[k])) return fail(CODE_INPUT, "standard output: is %s, which is read", words[k]);
     return CODE_OK;
 }
@@ -1082,6 +1107,9 @@ typedef struct program {
     int32_t  in_flight;        // of --in-flight; 0 = not given
     tl_code_form code_form;    // of --c-code=
     tl_code_figures code;      // what its arrays take
+    struct tiny_model *tiny;   // of --weights; NULL = none were given
+    uint64_t model_hash;       // of the model as it was read, for --ranges
+    uint64_t table_bytes, scratch_bytes;   // of --kernels: in flash, and in RAM beside the arrays
     int32_t  code_states;      // of --states
     int32_t  code_batches;     // of --micro-batches; 0 = those of the plan
     tl_bank  banks[TL_MOST_BANKS];  // of --bank
@@ -1400,6 +1428,26 @@ static int has_word(const char *list, const char *word) {
     return 0;
 }
 
+static int lives_in(const tl_lifetime *life, int32_t step) { return life->first_step <= step && step < life->end_step; }
+
+// The largest sum of live bytes of keep_all where each tensor begins at a multiple of the alignment; 0 = no memory.
+static uint64_t aligned_peak(program *p) {
+    uint64_t most = 0, sum;
+    tl_lifetimes lives;
+    int32_t step, i;
+    if (tl_find_lifetimes(&p->env, &p->graph, &p->keep_all, &lives)) return 0;
+    for (step = 0; step < p->keep_all.step_count; step++) {
+        for (sum = 0, i = 0; i < lives.count; i++) {
+            const tl_lifetime *life = &lives.items[i];
+            if (!lives_in(life, step) || (life->over >= 0 && lives_in(&lives.items[life->over], step))) continue;
+            sum += (life->bytes + p->alignment - 1) / p->alignment * p->alignment;
+        }
+        most = sum > most ? sum : most;
+    }
+    tl_free_lifetimes(&p->env, &lives);
+    return most;
+}
+
 // Go on with the graph that has regions of rows as nodes.
 static int form_regions(program *p) {
     tl_rows_desc desc;
@@ -1419,9 +1467,10 @@ static int form_regions(program *p) {
     if (result) return fail_result(p, path_of(p));
     p->whole = p->graph;
     p->graph = p->rows.graph;       // freed with the plan of rows
-    if (!p->budget_bytes) p->budget_bytes = p->rows.peak_bytes;     // as few as possible
     tl_free_plan(&p->env, &p->keep_all);
     if (tl_plan_keep_all(&p->env, &p->graph, 1, &p->keep_all)) return fail_result(p, path_of(p));
+    if (!p->budget_bytes) p->budget_bytes = aligned_peak(p);    // as few as possible
+    if (!p->budget_bytes) return fail(CODE_INPUT, "no memory");
     return CODE_OK;
 }
 
@@ -1855,6 +1904,9 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
         fprintf(out, "arrays of the code: %llu bytes of RAM (banks %llu, weights %llu, gradients %llu, optimizer %llu), %llu of constants\n",
                 (ull)p->code.ram_bytes, (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes,
                 (ull)p->code.state_bytes, (ull)p->code.constant_bytes);
+    if (p->o.kernels)
+        fprintf(out, "kernels of the code: %llu bytes of constant tables%s", (ull)p->table_bytes, p->scratch_bytes ? "" : "\n");
+    if (p->scratch_bytes) fprintf(out, ", %llu bytes of RAM for CMSIS-NN\n", (ull)p->scratch_bytes);
     if (plan->in_flight > 1)
         fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",
                 (int)plan->in_flight, (int)plan->in_flight);
@@ -2009,37 +2061,95 @@ static int write_c_table(program *p) {
     return close_writer(p, &w);
 }
 
-// Both files are written whole, or neither is.
-static int write_c_code(program *p) {
-    static writer header, source;
-    writer *failed;
+#include "tiny_code.h"
+
+// The graph whose nodes calls name: with --rows that without regions.
+static const tl_graph *code_graph(const program *p) { return p->rows.memory ? &p->whole : &p->graph; }
+
+// Read --weights and --ranges, and make the constants of the graph that schemes were chosen for.
+static int read_constants(program *p) {
+    static tiny_model tiny;
+    if (!p->o.inference) return fail(CODE_INPUT, "--weights: is for --inference, not for training");
+    p->tiny = &tiny;
+    tiny.graph = &p->graph;
+    tiny.model = p->has_choice ? &p->choice.model : &p->graph;
+    tiny.applied = p->has_choice ? &p->choice.applied : NULL;
+    tiny.weights_path = p->o.weights;
+    tiny.ranges_path = p->o.ranges;
+    return tiny_read(&tiny, p->model_hash);
+}
+
+// Write the files of --weights and --kernels, behind those of the plan.
+static int put_tiny_files(program *p, tiny_code *c, writer *constants, writer *kernels) {
+    tiny_kernels which = !p->o.kernels ? TINY_KERNELS_NONE : strcmp(p->o.kernels, "own") ? TINY_KERNELS_CMSIS : TINY_KERNELS_OWN;
+    int code = which ? tiny_check_kernels(c, which) : CODE_OK;
+    if (!code && which) code = tiny_check_shapes(c);
+    if (!code && which) code = tiny_check_factors(c);
+    if (code) return code;
+    c->w = constants;
+    tiny_put_constants(c);
+    c->w = kernels;
+    if (which) tiny_put_kernels(c, which);
+    p->table_bytes = c->table_bytes;
+    p->scratch_bytes = c->scratch_bytes;
+    return CODE_OK;
+}
+
+// Write all files of the code into their writers.
+static int put_c_code(program *p, writer files[4], char **kernels, uint64_t *offsets) {
+    const tl_graph *graph = code_graph(p);
     tl_code_desc desc;
     tl_plan plan = p->plan;
-    int code = open_writer(p->o.code_header, &header);
-    if (code) return code;
-    code = open_writer(p->o.code_source, &source);
-    if (code) {
-        drop_writer(&header);
-        return code;
-    }
+    tiny_code c;
     memset(&desc, 0, sizeof desc);
+    memset(&c, 0, sizeof c);
     desc.name = p->o.c_code;
     desc.form = p->code_form;
     desc.state_count = p->code_states;
     if (p->code_batches) plan.repeat_count = p->code_batches;
     desc.rows = p->rows.memory ? &p->rows : NULL;
     desc.figures = &p->code;
-    header.result = tl_write_plan_code(&p->env, desc.rows ? &p->whole : &p->graph, &plan, &desc, header.sink, source.sink);
-    if (!header.result && (fflush(header.file) || fflush(source.file))) header.result = TL_ERROR_IO;
-    failed = ferror(source.file) ? &source : &header;
-    if (header.result) {
-        failed->result = header.result;
-        drop_writer(failed == &source ? &header : &source);
-        return close_writer(p, failed);
+    desc.kernels = (const char *const *)kernels;
+    desc.stored_offsets = offsets;
+    files[0].result = tl_write_plan_code(&p->env, graph, &plan, &desc, files[0].sink, files[1].sink);
+    if (files[0].result || !p->tiny) return CODE_OK;
+    p->tiny->graph = graph;
+    c.t = p->tiny;
+    c.rows = desc.rows;
+    c.name = p->o.c_code;
+    c.kernels = desc.kernels;
+    c.offsets = offsets;
+    c.constant_bytes = p->code.constant_bytes;
+    return put_tiny_files(p, &c, &files[2], &files[3]);
+}
+
+// All files are written whole, or none is.
+static int write_c_code(program *p) {
+    static writer files[4];
+    const char *const paths[] = { p->o.code_header, p->o.code_source, p->o.code_constants, p->o.code_kernels };
+    const tl_attributes *a = code_graph(p)->attributes;
+    uint64_t *offsets = (uint64_t *)calloc((size_t)(a ? a->stored_count : 0) + 1, sizeof *offsets);
+    char **kernels = p->has_choice ? name_kernels(&p->choice.applied) : NULL;
+    int count = 0, code = CODE_OK, closed = 0, k;
+    if (!offsets || (p->has_choice && !kernels)) code = fail(CODE_INPUT, "no memory for --c-code");
+    for (; !code && count < 4 && paths[count]; count++) code = open_writer(paths[count], &files[count]);
+    if (!code) code = put_c_code(p, files, kernels, offsets);
+    else if (count) count--;        // the last one could not be opened
+    for (k = 0; k < count && !code; k++)
+        if (!files[k].result && (fflush(files[k].file) || ferror(files[k].file))) files[k].result = TL_ERROR_IO;
+    for (k = 0; k < count && !code; k++)
+        if (files[k].result) {
+            code = close_writer(p, &files[k]);
+            closed = 1 << k;
+        }
+    for (k = 0; k < count; k++) {
+        if (closed >> k & 1) continue;
+        if (code) drop_writer(&files[k]);
+        else code = close_writer(p, &files[k]);
     }
-    code = close_writer(p, &header);
-    if (code) drop_writer(&source);
-    return code ? code : close_writer(p, &source);
+    free_kernels(kernels, p->has_choice ? p->choice.applied.graph.node_count : 0);
+    free(offsets);
+    return code;
 }
 
 // The graph with costs in nanoseconds, which is what the axis of the picture says beside copies; what
@@ -5195,6 +5305,7 @@ static int plan_model(program *p) {
     int k;
     int code = check_files(&p->o);
     if (!code) code = read_model(p);
+    if (!code && p->o.ranges) p->model_hash = tiny_hash_model(&p->graph);
     if (!code && p->o.cost_unit) code = refine_costs(p);
     if (!code && p->o.inputs_die) tl_let_inputs_die(&p->graph);
     if (!code && (p->o.optimizer || p->o.updates)) code = own_weights(p);
@@ -5215,6 +5326,7 @@ static int plan_model(program *p) {
     if (!code && compiles(&p->o)) code = prepare_compile(p);
     if (!code && p->o.front) return has_limits(&p->o) ? run_limit_front(p) : run_front(p);
     if (!code && (p->o.precision || has_limits(&p->o))) code = make_choice(p);
+    if (!code && p->o.weights) code = read_constants(p);
     if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all))
         code = fail_result(p, path_of(p));
     if (!code && p->o.host_budget) code = parse_host(p);
@@ -5296,11 +5408,11 @@ int main(int count, char **argv) {
     tl_free_lifetimes(&p.env, &p.lifetimes);
     tl_free_plan(&p.env, &p.plan);
     tl_free_plan(&p.env, &p.keep_all);
-    if (p.rows.memory) {        // the graph is that of the plan of rows
-        memset(&p.graph, 0, sizeof p.graph);
+    if (p.tiny) tiny_free(p.tiny);
+    if (p.rows.memory) {        // which has the graph of the plan; with a choice free_choice has freed the one without regions
+        if (!p.has_choice) p.graph = p.whole;
         tl_free_rows_plan(&p.env, &p.rows);
         tl_free_rows_choice(&p.env, &p.rows_choice);
-        tl_free_graph(&p.env, &p.whole);
     }
     tl_free_graph(&p.env, &p.graph);
     return code;

@@ -24,7 +24,7 @@ export LINKED=1     # programs are linked with the parts, where the step is not 
 
 steps=(parts names contents surface test joined asan tsan reduced m32 s390x plans headers options freestanding examples commands fuzz)
 # Most of these run one process at a time: two of them run side by side.
-beside=(size tl_plan mpi tidy readme client device install differential mixed torch cppcheck calls shaders mingw)
+beside=(size tl_plan importers mpi tidy readme client device install differential mixed torch cppcheck calls shaders mingw)
 
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "SKIPPED $*"; [ "${STRICT:-0}" != 1 ] || fail "a skip is a failure here"; }
@@ -458,6 +458,7 @@ step_examples() {
 step_tl_plan() {
     make -s build/tl_plan WERROR=-Werror
     python3 tests/tl_plan.py
+    python3 tests/tiny_code.py
     python3 tests/replay_ranks.py --random 40
     make -s build/tl_pack WERROR=-Werror
     python3 tests/tl_pack.py
@@ -491,6 +492,11 @@ step_torch() {      # the exporter, where some python3 has PyTorch, and the libr
         return
     done
     skip "tests/test_export_torch.py, tests/torch_check.py: no PyTorch (Debian: python3-torch)"
+}
+step_importers() {      # what needs a package of PyPI: make tiny-check
+    make -s build/tl_plan build/tl_pack WERROR=-Werror
+    python3 tests/test_importers.py > $out/importers.log 2>&1 || { cat $out/importers.log; fail "the importers' tests"; }
+    grep -E '^Ran ' $out/importers.log
 }
 step_differential() {     # simulator and planner against independent ones; 10000 each, of states 100000: make soak
     python3 tests/differential_plan.py 3000

@@ -17,7 +17,7 @@
 #include "support/code_files.h"
 #include <unistd.h>
 
-#define STRICT "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror "
+#define STRICT "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wcast-qual -Wswitch-default -Werror "
 
 enum { MOST_TENSORS = 128 };
 
@@ -661,7 +661,7 @@ static void bad_code_descs_are_refused(void **state) {
     assert_string_equal(env.error.text, "tl_write_plan_code: form: unknown value");
     {   // figures are zero on errors, and of a training step those of its arrays
         tl_code_figures figures = { 1, 1, 1, 1, 1, 1, 1 };
-        tl_code_desc desc = { "n", TL_CODE_FORM_COUNT, 2, NULL, NULL };
+        tl_code_desc desc = { "n", TL_CODE_FORM_COUNT, 2, NULL, NULL, NULL, NULL };
         desc.figures = &figures;
         assert_int_equal(write_code_text(&env, &graph, &plan, &desc, &text), TL_ERROR_INVALID_ARG);
         assert_true(figures.ram_bytes + figures.bank_bytes + figures.constant_bytes == 0);
@@ -699,7 +699,7 @@ static void constants_are_of_the_user(void **state) {
     code_text text;
     (void)state;
     if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 1, &text)) fail_msg("%s", env.error.text);
-    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 40\n#define N_GRADIENTS_BYTES 40\n#define N_FROZEN_BYTES 436\n#define N_STATE_BYTES 40\n");
+    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 40\n#define N_GRADIENTS_BYTES 40\n#define N_FROZEN_BYTES 435\n#define N_STATE_BYTES 40\n");
     must_hold(text.header.text, "#define N_STORED_A_0_OFFSET 20\n#define N_STORED_A_0_BYTES 400\n#define N_STORED_A_1_OFFSET 420\n#define N_STORED_A_1_BYTES 12\n");
     must_hold(text.header.text, "void n_conv_backward(int32_t node, const void *dout0, const void *in0, const void *weight, const void *stored0,"
                                 " const void *stored1, void *dweight);\n");
@@ -709,15 +709,89 @@ static void constants_are_of_the_user(void **state) {
     assert_null(strstr(text.source.text, "unsigned char n_frozen"));
     free_text(&text);
     if (write_code(&env, &graph, &plan, "n", TL_CODE_TABLE, 1, &text)) fail_msg("%s", env.error.text);
-    must_hold(text.source.text, "(unsigned char *)n_frozen");
+    must_hold(text.source.text, ", n_frozen");
     free_text(&text);
     tl_free_plan(NULL, &plan);
     plan = small_plan(&graph, "F 1\nF 2\nF 3\n", 1);
     if (write_code(&env, &graph, &plan, "n", TL_CODE_CALLS, 0, &text)) fail_msg("%s", env.error.text);
     must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];");
-    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 476\n");
+    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 475\n");
     must_hold(text.source.text, ", n_weights, n_weights + 60, n_weights + 460);  // a: step 0\n");
     assert_null(strstr(text.header.text, "frozen"));
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Constants of odd bytes lie behind those of words, so that their array has no holes and each begins where its elements may.
+static void constants_leave_no_holes(void **state) {
+    static const char model[] =
+        "tlg 2\n"
+        "node 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+        "node 1 a conv fwd=9 bwd=0 out=64 needs=none in=0 grad=no stored=27:i8,12:i32,6:i16,3:i4\n"
+        "node 2 b conv fwd=9 bwd=0 out=64 needs=none in=1 grad=no keep stored=2:i8,8:f32,5:i8\nend 3\n";
+    static const char *const places[] = { "A_1_OFFSET 0\n", "B_1_OFFSET 12\n", "A_2_OFFSET 20\n", "B_0_OFFSET 26\n", "A_0_OFFSET 28\n",
+                                          "A_3_OFFSET 55\n", "B_2_OFFSET 58\n" };
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(model);
+    static const uint64_t expected[] = { 28, 0, 20, 55, 26, 12, 58 };
+    tl_plan plan = small_plan(&graph, "F 1\nF 2\n", 1);
+    uint64_t offsets[7];
+    tl_code_desc desc;
+    code_text text;
+    size_t k;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.name = "n";
+    desc.stored_offsets = offsets;
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    assert_memory_equal(offsets, expected, sizeof expected);
+    must_hold(text.header.text, "#define N_WEIGHTS_BYTES 63\n");
+    for (k = 0; k < sizeof places / sizeof *places; k++) must_hold(text.header.text, places[k]);
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
+// Nodes of one op with kernels of other names have prototypes of their own, with the operands of those nodes alone.
+static void kernels_have_the_names_that_are_given(void **state) {
+    static const char model[] =
+        "tlg 2\n"
+        "node 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+        "node 1 a conv fwd=9 bwd=0 out=64 needs=none in=0 grad=no stored=400:i8,12:i32\n"
+        "node 2 b conv fwd=9 bwd=0 out=64 needs=none in=1 grad=no\n"
+        "node 3 c add fwd=9 bwd=0 out=64 needs=none in=1,2 grad=no\n"
+        "node 4 d conv fwd=9 bwd=0 out=64 needs=none in=3 grad=no keep stored=8:i8\nend 5\n";
+    static const char *const kernels[] = { NULL, "conv-i8", "conv_f32", NULL, "conv-i8" };
+    static const char *const same[] = { "input", "conv i8", "conv.i8", "conv_i8", "conv_i8" };
+    tl_env env = silent_env();
+    tl_graph graph = graph_of(model);
+    tl_plan plan = small_plan(&graph, "F 1\nF 2\nF 3\nF 4\n", 1);
+    tl_code_desc desc;
+    code_text text;
+    (void)state;
+    memset(&desc, 0, sizeof desc);
+    desc.name = "n";
+    desc.form = TL_CODE_CALLS;
+    desc.kernels = kernels;
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.header.text, "void n_conv_i8_forward(int32_t node, void *out0, const void *in0, const void *stored0, const void *stored1);\n"
+                                "void n_conv_f32_forward(int32_t node, void *out0, const void *in0);\n"
+                                "void n_add_forward(int32_t node, void *out0, const void *in0, const void *in1);\n");
+    must_hold(text.source.text, "n_conv_i8_forward(N_NODE_D, ");
+    must_hold(text.source.text, "n_weights + 412, NULL);  // d: step 3\n");
+    must_hold(text.source.text, "n_conv_f32_forward(N_NODE_B, ");
+    free_text(&text);
+    desc.form = TL_CODE_TABLE;
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.source.text, ": n_conv_i8_forward((int32_t)at[0], ");
+    free_text(&text);
+    desc.kernels = same;        // the same in C, and yet three kernels
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    must_hold(text.header.text, "void n_conv_i8_n1_forward(");
+    must_hold(text.header.text, "void n_conv_i8_n2_forward(");
+    must_hold(text.header.text, "void n_conv_i8_n3_forward(");
+    assert_null(strstr(text.header.text, "n_conv_i8_n4_forward("));
     free_text(&text);
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
@@ -777,7 +851,7 @@ static void frozen_states_are_no_ram(void **state) {
     assert_true(figures.weight_bytes + figures.gradient_bytes + figures.state_bytes + figures.host_bytes == 0);
     must_hold(text.header.text, "extern const unsigned char n_weights[N_WEIGHTS_BYTES];");
     must_hold(text.header.text, "#define N_WEIGHTS_BYTES 20\n");
-    must_hold(text.source.text, "{ (unsigned char *)n_weights, 0, 0 }");
+    must_hold(text.source.text, "{ n_weights, 0, 0 }");
     free_text(&text);
     tl_free_plan(NULL, &plan);
     tl_free_rows_plan(NULL, &rows);
@@ -834,7 +908,7 @@ static void words_of_a_table_have_at_most_32_bits(void **state) {
 static void failing_sinks_and_allocators_are_reported(void **state) {
     tl_graph graph = graph_of(small);
     tl_plan plan = small_plan(&graph, "S 1\nF 2\nF 3\nB 3\nD 2\nD 1\nB 1\n", 0);
-    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL, NULL };
+    tl_code_desc desc = { "n", TL_CODE_TABLE, 1, NULL, NULL, NULL, NULL };
     tl_env silent = silent_env();
     code_text text;
     failing_alloc failing;
@@ -887,6 +961,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_program_trains_in_pieces),
         cmocka_unit_test(bad_code_descs_are_refused),
         cmocka_unit_test(constants_are_of_the_user),
+        cmocka_unit_test(constants_leave_no_holes),
+        cmocka_unit_test(kernels_have_the_names_that_are_given),
         cmocka_unit_test(frozen_states_are_no_ram),
         cmocka_unit_test(formats_lie_at_multiples_of_their_elements),
         cmocka_unit_test(words_of_a_table_have_at_most_32_bits),

@@ -13,7 +13,7 @@
 #include "support/texts.h"
 #include <unistd.h>
 
-#define STRICT "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Werror "
+#define STRICT "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wcast-qual -Wswitch-default -Werror "
 
 // -- helpers --
 
@@ -375,8 +375,8 @@ static void a_region_reads_like_what_it_does(void **state) {
     static const char *const in_source[] = {
         "typedef int16_t net_number;\n", "    { 0, 1, 2 },\n    { 1, 2, 2 },\n    { 0, 0, 0 }\n",
         ("    { net_bank_0 + 512, 3, 64 },\n    { net_bank_0 + 704, 3, 64 },\n    { net_bank_0 + 512, 3, 64 },\n"
-        "    { (unsigned char *)net_weights, 0, 0 },\n    { net_bank_0 + 896, 0, 0 },\n    { net_bank_0, 0, 0 },\n"
-        "    { net_bank_0 + 704, 3, 64 },\n    { (unsigned char *)net_weights + 104, 0, 0 },\n    { NULL, 0, 0 },\n"),
+        "    { net_weights, 0, 0 },\n    { net_bank_0 + 896, 0, 0 },\n    { net_bank_0, 0, 0 },\n"
+        "    { net_bank_0 + 704, 3, 64 },\n    { net_weights + 104, 0, 0 },\n    { NULL, 0, 0 },\n"),
         "    { 1, 0, 16, 1, 1, 0, 0, 0 },  // image\n    { 0, 1, 16, 1, 1, 0, 0, 1 },  // a\n    { 0, 2, 8, 1, 1, 1, 1, 5 },  // b\n",
         ("    case 0: net_conv_forward(m->node, &to[0], &to[1], to[2].at, to[3].at, first * m->unit, count * m->unit); break;\n"
         "    case 1: net_load_rows(m->node, &to[0], first, count); break;\n"),
@@ -410,9 +410,9 @@ static void members_have_their_constants(void **state) {
         "node 2 b conv fwd=9 bwd=0 out=256 needs=none in=1 grad=no rows=16@0 rin=3/1/1 fixed\n"
         "node 3 c conv fwd=9 bwd=0 out=256 needs=none in=2 grad=no keep rows=16@0 rin=3/1/1 fixed stored=8:i32,24:i8\nend 4\n";
     static const char *const in_source[] = {
-        "    { (unsigned char *)net_weights, 0, 0 },\n    { (unsigned char *)net_weights + 104, 0, 0 },\n    { (unsigned char *)net_weights + 504, 0, 0 },\n",
+        "    { net_weights, 0, 0 },\n    { net_weights + 104, 0, 0 },\n    { net_weights + 504, 0, 0 },\n",
         "    { NULL, 0, 0 },\n    { NULL, 0, 0 },\n    { NULL, 0, 0 },\n",
-        "    { NULL, 0, 0 },\n    { (unsigned char *)net_weights + 520, 0, 0 },\n    { (unsigned char *)net_weights + 528, 0, 0 },\n" };
+        "    { NULL, 0, 0 },\n    { net_weights + 516, 0, 0 },\n    { net_weights + 524, 0, 0 },\n" };
     tl_env env = silent_env();
     tl_rows_desc ask;
     small_rows s;

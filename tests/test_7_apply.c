@@ -285,6 +285,35 @@ static void integers_carry_their_quantisation(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A scheme has one name, a conversion those of both formats, whether it was made or its name was given to a node.
+static void kernels_are_named_by_scheme_and_format(void **state) {
+    static const uint8_t schemes[] = { F32, TL_SCHEME_I8_CHANNEL, TL_SCHEME_W8A16, F32 };
+    static const char *const names[] = { "input", "convert_f32_i8", "conv_i8_channel", "convert_i8_i16", "convert_w8a16", "convert_i16_f32",
+                                         "conv_f32" };
+    tl_graph graph = graph_of("tlg 2\n"
+        "node 0 x input fwd=0 bwd=0 out=4 needs=none in=-\n"
+        "node 1 a conv fwd=1 bwd=0 out=4 needs=none in=0 grad=no stored=8:f32,4:f32\n"
+        "node 2 b convert fwd=1 bwd=0 out=4 needs=none in=1 grad=no\n"
+        "node 3 c conv fwd=1 bwd=0 out=4 needs=none in=2 grad=no\nend 4\n");
+    tl_precision_graph applied;
+    tl_apply_desc desc;
+    made_plan made;
+    char text[64];
+    int32_t i;
+    (void)state;
+    make_plan(&made, &graph, schemes);
+    desc = apply_desc(&graph, &made);
+    applied_to(&desc, &applied);
+    assert_int_equal(applied.graph.node_count, 7);
+    for (i = 0; i < 7; i++) {
+        assert_int_equal(tl_print_kernel(&applied, i, text, sizeof text), strlen(names[i]));
+        assert_string_equal(text, names[i]);
+    }
+    assert_int_equal(tl_print_kernel(&applied, 2, NULL, 0), strlen(names[2]));
+    tl_free_precision_graph(NULL, &applied);
+    tl_free_graph(NULL, &graph);
+}
+
 static void assert_refused(const tl_apply_desc *desc, tl_result code, const char *sentence) {
     tl_env env = silent_env();
     tl_precision_graph applied;
@@ -991,6 +1020,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(names_of_conversions_are_cut_between_characters),
         cmocka_unit_test(views_stand_for_the_same_tensors),
         cmocka_unit_test(integers_carry_their_quantisation),
+        cmocka_unit_test(kernels_are_named_by_scheme_and_format),
         cmocka_unit_test(constants_are_those_of_the_scheme),
         cmocka_unit_test(what_flash_holds_is_counted),
         cmocka_unit_test(channels_must_be_known),

@@ -1745,7 +1745,7 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--seed', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
-                   '--c-code', '-o', '--states', '--optimizer', '--rows', '--slots', '--updates', '--clip', '--update-rate', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--ram', '--flash', '--minimize', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
+                   '--c-code', '-o', '--weights', '--ranges', '--kernels', '--states', '--optimizer', '--rows', '--slots', '--updates', '--clip', '--update-rate', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--ram', '--flash', '--minimize', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 

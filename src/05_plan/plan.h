@@ -730,6 +730,10 @@ typedef struct tl_code_desc {
     int32_t      state_count;  // numbers of the optimizer a trained weight: SGD 0, with momentum 1, AdamW 2
     const struct tl_rows_plan *rows;    // of tl_plan_rows, of `graph`: the plan is one of rows->graph; 0 = none
     tl_code_figures *figures;  // receives what the arrays take; zero on errors; 0 = not wanted
+    const char *const *kernels;  // [node_count of graph] what stands for the op in the name of a node's kernel:
+                               // nodes of one name have one kernel; 0, or a 0 of a node = the op
+    uint64_t    *stored_offsets;  // [constants of graph, see tl_attributes] receives where each begins in the
+                               // const array of the user; 0 = not wanted
 } tl_code_desc;
 
 // Write a plan as a C program that needs nothing of this library: the steps as calls of the user's kernels, at
@@ -741,8 +745,10 @@ typedef struct tl_code_desc {
 //     ..
 //     net_run();                           // a training step: all micro-batches
 //
-// For each kind of op the header declares a forward and, in training, a backward, which the user defines. Their
-// parameters are what some node of that op has, in this order; a node that has not gets NULL:
+// For each kind of op the header declares a forward and, in training, a backward, which the user defines. Where
+// nodes of one op need different kernels, as those of different schemes do, kernels names these: the names that
+// tl_print_kernel writes make net_conv_i8_channel_forward of op conv. Parameters are what some node of that op,
+// or of that name, has, in this order; a node that has not gets NULL:
 //
 //     node                 its number, NET_NODE_CONV1; in plans with several slots also the slot
 //     out0, out1, ..       written. NULL in a forward that saves, and need not write them again
@@ -787,11 +793,11 @@ typedef struct tl_code_desc {
 // On the stack net_run has two numbers for each member of the largest region.
 //
 // Operands lie where the plan has them: at multiples of its alignment, which is to be that of the widest type
-// of the kernels, 8 for any of C99. Weights lie at multiples of 4 at least. The arrays are aligned to 8 bytes
-// at least, where the compiler can, and so must those of the user be; NET_BANK_1_PLACE, if it is defined,
-// stands in front of that of bank 1, say as a section. The numbers for the preprocessor are those of
-// tl_write_plan_table but for offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no
-// library function but memset.
+// of the kernels, 8 for any of C99. Weights lie at multiples of 4 at least, constants at multiples of the bytes
+// of their elements, without holes between them. The arrays are aligned to 8 bytes at least, where the compiler
+// can, and so must those of the user be; NET_BANK_1_PLACE, if it is defined, stands in front of that of bank 1,
+// say as a section. The numbers for the preprocessor are those of tl_write_plan_table but for offsets, for which
+// there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no library function but memset.
 //
 //   header, source   get net.h and net.c
 //

@@ -825,6 +825,12 @@ typedef struct tl_apply_desc {
 TLDEF tl_result tl_apply_precision(tl_env *env, const tl_apply_desc *desc, tl_precision_graph *applied);
 TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied);  // accepts zeroed ones
 
+#ifndef TL_NO_TEXT
+// Write what a node's kernel is called, one name a scheme, for tl_code_desc.kernels: its op and its scheme,
+// "conv2d_i8_channel"; of a conversion both formats, "convert_f32_i8"; of an input or a state its op.
+TLDEF size_t tl_print_kernel(const tl_precision_graph *applied, int32_t node, char *buf, size_t size);
+#endif
+
 // -- several limits --
 //
 // RAM, flash, loss and cost of an inference in one choice: any of them are limited, one is minimised.
@@ -881,8 +887,8 @@ typedef struct tl_precision_fit {
 // Limits of RAM leave out the schemes and conversions in whose calls more would live; for what is left the sums
 // are minimised exactly, as by tl_plan_precision, which gives candidates and the bound. Candidates are improved
 // by changes of one node, of runs of nodes and of two nodes, of each of which the arena is placed; at last all
-// choices that are left are searched, which ends in small graphs. Line buffers are planned for each choice; the
-// bound then knows the narrowest formats alone.
+// choices that are left are searched, which ends in small graphs. Line buffers are planned for each choice; of
+// what they may hold the bound knows the narrowest formats alone.
 //
 // Errors:  those of tl_plan_precision; TL_ERROR_INFEASIBLE: no choice was found within all limits; the text
 //          names the least of each within the others, tl_find_least_budget that of RAM; TL_ERROR_INVALID_ARG,

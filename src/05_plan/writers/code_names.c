@@ -23,7 +23,7 @@ static void tli_send_own(tli_stream *s, const tli_code *c, const char *what) {
 
 // Send "net_conv_forward".
 static void tli_send_kernel_name(tli_stream *s, const tli_code *c, int32_t op, int backward) {
-    const char *name = tl_name_op(c->table.graph, op);
+    const char *name = tli_code_op_name(c, op);
     tli_send_own(s, c, "_");
     for (; *name; name++) {
         char letter = tli_code_letter(*name);

@@ -419,7 +419,6 @@ static void tli_send_spot(tli_stream *s, const tli_code *c, const tli_code_spot 
     numbers[3] = spot->stride;
     numbers[4] = spot->add;
     tli_send(s, "    { ");
-    if (tli_is_constant_space(c, spot->at.space)) tli_send(s, "(unsigned char *)");
     tli_send_word(s, c, &spot->at, 0);
     tli_send(s, ", ");
     tli_send_code_numbers_of(s, numbers, takes_slots ? 5 : 2);
@@ -503,7 +502,7 @@ static void tli_send_range_types(tli_stream *s, const tli_code *c, const tli_cod
         "typedef struct $_link { $_number member, stride, add; } $_link;\n\n");
     if (sums->takes_slots)
         tli_send(s, "// With a stride, of a ring only the row that a member makes, or has made last.\n");
-    tli_send_named(s, c, "typedef struct $_place { unsigned char *at; $_number rows, row_bytes");
+    tli_send_named(s, c, "typedef struct $_place { const unsigned char *at; $_number rows, row_bytes");
     tli_send_named(s, c, sums->takes_slots ? ", member, stride, add; } $_place;\n" : "; } $_place;\n");
 }
 
@@ -545,7 +544,7 @@ static void tli_send_call_rows(tli_stream *s, const tli_code *c, const tli_code_
     tli_send_named(s, c,
         ";\n    for (i = m[0].first_place; i < m[1].first_place; i++) {\n"
         "        const $_place *p = &$_places[i];\n        $_operand *x = &to[i - m->first_place];\n"
-        "        x->at = p->at;\n        x->rows = p->rows;\n        x->row_bytes = p->row_bytes;\n");
+        "        x->at = (unsigned char *)(uintptr_t)p->at;\n        x->rows = p->rows;\n        x->row_bytes = p->row_bytes;\n");
     if (sums->takes_slots)
         tli_send(s, "        if (!p->stride) continue;\n"
                     "        slot = (made[p->member] * p->stride + p->add) % p->rows;\n"
@@ -560,7 +559,7 @@ static void tli_send_call_rows(tli_stream *s, const tli_code *c, const tli_code_
         tli_send_i32(s, tli_find_range_case(c, -1));
         tli_send_named(s, c, ": $_load_rows(m->node, &to[0], first, count); break;\n");
     }
-    tli_send(s, "    }\n}\n");
+    tli_send(s, "    default: break;\n    }\n}\n");
 }
 
 // Send the loop that carries a region out.

@@ -473,37 +473,60 @@ static tl_result tli_code_replay(tli_code *c) {
 
 // -- layout --
 
-// Put so many bytes at the end of an array of weights.
-static tl_result tli_code_place_at_end(const tli_code *c, uint64_t bytes, uint64_t *offset, uint64_t *end) {
-    *offset = *end;
-    if (!tli_add_u64(*end, bytes, end) || *end > UINT64_MAX / 32)
-        return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
-                        TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
-    *end = tli_align_up(*end, c->alignment > 4 ? c->alignment : 4);
-    return TL_OK;
+// The bytes that an element of a declared format begins at a multiple of.
+static uint64_t tli_format_alignment(uint8_t format) {
+    switch ((tl_tensor_format)format) {
+    case TL_TENSOR_FORMAT_F32:
+    case TL_TENSOR_FORMAT_I32: return 4;
+    case TL_TENSOR_FORMAT_F16:
+    case TL_TENSOR_FORMAT_BF16:
+    case TL_TENSOR_FORMAT_I16: return 2;
+    case TL_TENSOR_FORMAT_NONE:
+    case TL_TENSOR_FORMAT_I8:
+    case TL_TENSOR_FORMAT_I4:
+    case TL_TENSOR_FORMAT_COUNT: break;
+    }
+    return 1;
+}
+
+// Put so many bytes at the end of an array of weights, at a multiple of alignment.
+static tl_result tli_code_place_at_end(const tli_code *c, uint64_t bytes, uint64_t alignment, uint64_t *offset,
+                                       uint64_t *end) {
+    *offset = tli_align_up(*end, alignment);
+    if (tli_add_u64(*offset, bytes, end) && *end <= UINT64_MAX / 32) return TL_OK;
+    return tli_fail(c->env, TL_ERROR_OVERFLOW, TLI_IN(WRITE_PLAN_CODE),
+                    TLI_RULE(OFFSETS_OFFSET_BYTES_DOES_NOT_FIT_64));
 }
 
 // Lay out the weights of the nodes that are trained, or of the others, one behind the other.
 static tl_result tli_code_place_weights(tli_code *c, int trained, uint64_t *end) {
     const tl_graph *graph = c->table.graph;
+    uint64_t alignment = c->alignment > 4 ? c->alignment : 4;
     tl_result result = TL_OK;
     int32_t id;
     for (id = 0; id < graph->node_count && !result; id++) {
         const tl_node *node = &graph->nodes[id];
         if (!node->param_bytes || tli_is_trained(c, node) != trained) continue;
-        result = tli_code_place_at_end(c, node->param_bytes, &c->weights[id], end);
+        result = tli_code_place_at_end(c, node->param_bytes, alignment, &c->weights[id], end);
+        if (!result) *end = tli_align_up(*end, alignment);
     }
     return result;
 }
 
-// Lay out what no kernel writes: frozen weights, then stored constants.
+// Lay out what no kernel writes: frozen weights, then stored constants. These have no holes between them: first
+// those of whole words, then those of whole halves of a word, then the others.
 static tl_result tli_code_place_constants(tli_code *c) {
     const tl_attributes *a = c->table.graph->attributes;
-    uint64_t *end = &c->space_bytes[tli_constant_space(c)];
+    uint64_t *end = &c->space_bytes[tli_constant_space(c)], unit;
     tl_result result = tli_code_place_weights(c, 0, end);
     int32_t i;
-    for (i = 0; a && i < a->stored_count && !result; i++)
-        result = tli_code_place_at_end(c, a->stored[i].bytes, &c->stored[i], end);
+    for (unit = 4; unit && !result; unit /= 2)
+        for (i = 0; a && i < a->stored_count && !result; i++) {
+            const tl_stored *stored = &a->stored[i];
+            if (stored->bytes % unit || (unit < 4 && stored->bytes % (2 * unit) == 0)) continue;
+            result = tli_code_place_at_end(c, stored->bytes, tli_format_alignment((uint8_t)stored->format),
+                                           &c->stored[i], end);
+        }
     return result;
 }
 
@@ -539,17 +562,23 @@ static int tli_same_in_c(const char *a, const char *b) {
     return !*a && !*b;
 }
 
+// The name of a node's kernel: that of the caller, or the op's.
+static const char *tli_code_op_name(const tli_code *c, int32_t id) {
+    const char *name = c->desc->kernels ? c->desc->kernels[id] : NULL;
+    return name ? name : tl_name_op(c->table.graph, id);
+}
+
 // Find the ops, each by its first node, those whose names are the same in C, and the parameters of all kernels.
 static void tli_code_find_ops(tli_code *c) {
     const tl_graph *graph = c->table.graph;
     int32_t id, k;
     for (id = 0; id < graph->node_count; id++) {
+        const char *name = tli_code_op_name(c, id);
         c->ops[id] = graph->nodes[id].is_input && !tli_is_trained(c, &graph->nodes[id]) ? -1 : id;
         for (k = 0; k < id && c->ops[id] >= 0; k++) {
             if (c->ops[k] != k) continue;
-            if (tli_same_text(tl_name_op(graph, k), tl_name_op(graph, id))) { c->ops[id] = k; break; }
-            if (tli_same_in_c(tl_name_op(graph, k), tl_name_op(graph, id)))
-                c->is_op_shared[k] = c->is_op_shared[id] = 1;
+            if (tli_same_text(tli_code_op_name(c, k), name)) { c->ops[id] = k; break; }
+            if (tli_same_in_c(tli_code_op_name(c, k), name)) c->is_op_shared[k] = c->is_op_shared[id] = 1;
         }
     }
     for (id = 0; id < graph->node_count; id++)

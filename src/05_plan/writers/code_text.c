@@ -212,13 +212,12 @@ static void tli_send_table_row(tli_stream *s, const tli_code *c, const tli_code_
 // Send the arrays that words name by their number.
 static void tli_send_spaces(tli_stream *s, const tli_code *c, const tli_code_table *t) {
     int32_t number, space;
-    tli_send(s, "\nstatic unsigned char *const ");
+    tli_send(s, "\nstatic const unsigned char *const ");
     tli_send_own(s, c, "_spaces[] = { NULL");
     for (number = 1; number <= t->space_count; number++)
         for (space = 0; space < TLI_SPACE_COUNT; space++) {
             if (t->spaces[space] != number) continue;
             tli_send(s, ", ");
-            if (tli_is_constant_space(c, space)) tli_send(s, "(unsigned char *)");
             tli_send_space_name(s, c, space);
         }
     tli_send(s, " };\n");
@@ -278,20 +277,20 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
     tli_send_i32(s, most ? most : 1);
     tli_send(s, "];\n        for (i = 0; i < head >> ");
     tli_send_i32(s, t->count_shift);
-    tli_send(s, "; i++, at++)\n            to[i] = *at ? ");
+    tli_send(s, "; i++, at++)\n            to[i] = *at ? (void *)(uintptr_t)(");
     tli_send_own(s, c, "_spaces[*at >> ");
     tli_send_i32(s, t->shift);
     tli_send(s, "] + (size_t)(*at & ");
     tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
     tli_send(s, "u) * ");
     tli_send_u64(s, t->unit);
-    tli_send(s, "u : NULL;\n");
+    tli_send(s, "u) : NULL;\n");
     if (!most) tli_send(s, "        (void)to;\n");     // regions of rows alone
     tli_send(s, "        switch (head & ");
     tli_send_constant(s, ((uint64_t)1 << t->count_shift) - 1);
     tli_send(s, "u) {\n");
     for (i = 0; i < case_count; i++) tli_send_case(s, c, &c->rows[rows[i]], i);
-    tli_send(s, "        }\n    }\n}\n");
+    tli_send(s, "        default: break;\n        }\n    }\n}\n");
 }
 
 // -- which is smaller --
@@ -673,22 +672,6 @@ static tl_result tli_alloc_code(tli_code *c) {
     return TL_ERROR_NO_MEMORY;
 }
 
-// The bytes that an element of a declared format begins at a multiple of.
-static uint64_t tli_format_alignment(uint8_t format) {
-    switch ((tl_tensor_format)format) {
-    case TL_TENSOR_FORMAT_F32:
-    case TL_TENSOR_FORMAT_I32: return 4;
-    case TL_TENSOR_FORMAT_F16:
-    case TL_TENSOR_FORMAT_BF16:
-    case TL_TENSOR_FORMAT_I16: return 2;
-    case TL_TENSOR_FORMAT_NONE:
-    case TL_TENSOR_FORMAT_I8:
-    case TL_TENSOR_FORMAT_I4:
-    case TL_TENSOR_FORMAT_COUNT: break;
-    }
-    return 1;
-}
-
 // The format that the bytes of a lifetime are declared to have.
 static uint8_t tli_format_of_life(const tl_graph *graph, const tl_lifetime *life) {
     switch (life->use) {
@@ -811,6 +794,7 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
     tli_code c;
     tl_result result;
     tli_rule rule;
+    int32_t i;
     TL_ASSERT(graph && plan && desc && desc->name && header.write && source.write);
     if (desc->figures) tli_zero(desc->figures, sizeof *desc->figures);
     rule = tli_check_identifier(desc->name);
@@ -828,6 +812,8 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
     result = tli_read_code(&c);
     if (!result) result = tli_send_code(&c, header, source);
     if (!result && desc->figures) *desc->figures = tli_count_code(&c);
+    for (i = 0; !result && desc->stored_offsets && graph->attributes && i < graph->attributes->stored_count; i++)
+        desc->stored_offsets[i] = c.stored[i];
     tli_free_code(&c);
     return result;
 }

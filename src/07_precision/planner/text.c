@@ -33,6 +33,31 @@ TLI_IMPL int tl_parse_objective(const char *text, tl_precision_objective *object
     return known;
 }
 
+// -- text: kernels --
+
+// Write the name of a scheme as a word of a name in C.
+static void tli_put_scheme_word(tli_writer *w, const char *name) {
+    for (; *name; name++) tli_put_bytes(w, *name == '-' ? "_" : name, 1);
+}
+
+TLI_IMPL size_t tl_print_kernel(const tl_precision_graph *applied, int32_t node, char *buf, size_t size) {
+    tli_writer w = tli_writer_of(buf, size);
+    const tl_graph *graph = &applied->graph;
+    const tl_node *at;
+    TL_ASSERT(applied && node >= 0 && node < applied->graph.node_count);
+    at = &graph->nodes[node];
+    tli_put(&w, tl_name_op(graph, node));
+    if (!at->is_input) tli_put(&w, "_");
+    if (applied->new_nodes[applied->nodes[node]] != node) {
+        tli_put(&w, tl_name_format((tl_format)applied->formats[graph->inputs[at->first_input].tensor]));
+        tli_put(&w, "_");
+        tli_put(&w, tl_name_format((tl_format)applied->formats[at->first_output]));
+    } else if (!at->is_input) {
+        tli_put_scheme_word(&w, tl_name_scheme((tl_scheme)applied->schemes[node]));
+    }
+    return tli_finish(&w);
+}
+
 // -- text: profiles --
 
 static const char tli_profiles_head[] =
