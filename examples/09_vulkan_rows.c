@@ -162,8 +162,8 @@ static int prepare(void *user) {
     const image_layer *image = &p->net.layers[0];
     uint64_t image_bytes = image->height * image->width * image->channels * sizeof(float);
     uint64_t bytes = place_weights(p);
-    char *weights = (char *)calloc((size_t)bytes, 1);
-    float *pixels = (float *)calloc((size_t)image_bytes, 1);
+    char *weights = (char *)calloc((size_t)bytes + 1, 1);
+    float *pixels = (float *)calloc((size_t)image_bytes + 1, 1);
     int ok = weights && pixels;
     int32_t id;
     for (id = 0; ok && id < p->net.graph.node_count; id++)

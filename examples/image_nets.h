@@ -571,9 +571,9 @@ static inline int image_measure_calls(image_machine *m, const image_options *o) 
     int ok;
     smallest.size = 32;
     ok = image_build(m, &smallest, 0) && (out = (float *)malloc(image_result_bytes(m->net))) != NULL;
-    ok = ok && image_run(m, NULL, 0, 9, out, &whole) && image_plan_rows(m, 0, &whole, &rows);
+    ok = ok && image_run(m, NULL, 0, 19, out, &whole) && image_plan_rows(m, 0, &whole, &rows);
     if (ok) {
-        ok = image_run(m, &rows, 0, 9, out, &cut);
+        ok = image_run(m, &rows, 0, 19, out, &cut);
         if (ok && cut.report.kernel_count > whole.report.kernel_count && cut.ms > whole.ms)
             m->call_us = 1e3 * (cut.ms - whole.ms) /
                          (double)(cut.report.kernel_count - whole.report.kernel_count);
@@ -598,7 +598,7 @@ enum { IMAGE_FORMS = 5 };   // whole; rows; with a limit of time; the same two w
 static inline int image_run_all(image_machine *m, const image_options *o, float **result) {
     float *results[IMAGE_FORMS] = { NULL, NULL, NULL, NULL, NULL };
     image_result whole;
-    const char *within = o->within > 0.0 ? "  in more bytes, for time" : NULL, *name;
+    const char *within = o->within > 0.0 ? "  within the time" : NULL, *name;
     int ok = image_build(m, o, 0), k, stream, equal = 1;
     size_t bytes = ok ? image_result_bytes(m->net) : 0;
     for (k = 0; ok && k < IMAGE_FORMS; k++) ok = (results[k] = (float *)calloc(bytes, 1)) != NULL;
@@ -647,7 +647,7 @@ static inline int image_parse_value(image_options *o, const char *option, const 
     int is_number = end != value && !*end;
     int is_whole = is_number && number >= 0.0 && number <= 1e15 && floor(number) == number;
     if (strcmp(option, "--write") == 0) o->folder = value;
-    else if (strcmp(option, "--size") == 0 && is_whole && number >= 32 && number <= IMAGE_MOST_SIZE)
+    else if (strcmp(option, "--size") == 0 && is_whole && number >= 32 && number <= (double)IMAGE_MOST_SIZE)
         o->size = (uint64_t)number;
     else if (strcmp(option, "--budget") == 0 && is_whole) o->budget = (uint64_t)number;
     else if (strcmp(option, "--device") == 0 && is_whole) o->device = (uint64_t)number;

@@ -112,7 +112,7 @@ static inline void vk_nn_free(vk_nn *nn) {
 // Make a pipeline of words and push bytes that are set.
 static inline tl_result vk_nn_init_kernel(const tl_backend *backend, tl_vk_kernel_desc *desc,
                                           tl_vk_kernel **kernel) {
-    const uint32_t workgroup = VK_NN_WORKGROUP;
+    static const uint32_t workgroup = VK_NN_WORKGROUP;
     desc->constants = &workgroup;
     desc->constant_count = 1;
     return tl_vk_init_kernel(backend, desc, kernel);

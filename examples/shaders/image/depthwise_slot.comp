@@ -18,14 +18,13 @@ void main() {
     uint c = find_invocation(), reach = size / 2;
     uint above = first * stride, next = 0;  // row and pixel, + reach
     if (c >= C) return;
-    bool has_first = above >= reach && above < H + reach;
-    uint first_line = has_first ? find_row(in_ring, above - reach) + c : 0;
+    uint first_line = find_row(in_ring, above - reach) + c;  // above the image of no use, but there
     uint out_line = find_row(out_ring, first) + c;
     float held[MOST_SIZE];  // pixel p at p % size
     for (uint x = 0; x < columns; x++) {
         uint left = x * stride;
         for (next = max(next, left); next < left + size; next++) {
-            bool inside = has_first && next >= reach && next < W + reach;
+            bool inside = next >= reach && next < W + reach;
             held[next % size] = inside ? result[first_line + (next - reach) * C] : 0.0;
         }
         precise float sum = has_bias != 0 ? bias[c] : 0.0;
