@@ -75,6 +75,8 @@ TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 #endif
 #endif
 
+#endif  // TL_NO_PRECISION
+
 // -- quantisation: an integer for a number --
 //
 //     q = clamp(round(x / scale) + zero_point, low, high)        x' = (q - zero_point) scale
@@ -108,6 +110,19 @@ typedef struct tl_quantization {
     tl_rounding rounding;    // 0 = to even
 } tl_quantization;
 
+// A positive real number as integers: real = multiplier 2^(exponent - 31).
+typedef struct tl_multiplier {
+    int32_t multiplier;  // 2^30 .. 2^31 - 1; 0 = the number is 0
+    int32_t exponent;    // > 0 = the number is 1 or more
+} tl_multiplier;
+
+// Convert a sum of products to an integer of the target: shift left where the exponent is > 0 (saturating
+// at 32 bits), rounding doubling high product, rounding shift right, add the zero point, clamp. It rounds
+// twice: the result is within 1 of sum x real rounded once. Only integers: the same on every machine.
+// Source:  Jacob et al., 2018, section 2.2; MultiplyByQuantizedMultiplier of TensorFlow Lite.
+TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
+
+#ifndef TL_NO_PRECISION
 // Find scale and zero point for a range of values.
 //
 //   rule           0 = affine
@@ -154,24 +169,12 @@ TLDEF tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizations,
 TLDEF tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to, uint64_t count,
                                     tl_quantization *quantization);
 
-// A positive real number as integers: real = multiplier 2^(exponent - 31).
-typedef struct tl_multiplier {
-    int32_t multiplier;  // 2^30 .. 2^31 - 1; 0 = the number is 0
-    int32_t exponent;    // > 0 = the number is 1 or more
-} tl_multiplier;
-
 // Find the multiplier that converts sums of products of integers with scales a and b to integers of
 // scale c: a b / c, rounded once, half away from zero. A number below 2^-32 (exponent < -31) takes every sum of
 // 32 bits to 0 and becomes multiplier 0, exponent 0, as in TensorFlow Lite.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
 TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
-
-// Convert a sum of products to an integer of the target: shift left where the exponent is > 0 (saturating
-// at 32 bits), rounding doubling high product, rounding shift right, add the zero point, clamp. It rounds
-// twice: the result is within 1 of sum x real rounded once. Only integers: the same on every machine.
-// Source:  Jacob et al., 2018, section 2.2; MultiplyByQuantizedMultiplier of TensorFlow Lite.
-TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
 
 #ifndef TL_NO_PLANNERS
 // Name a rule.
@@ -943,8 +946,7 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
 #endif
 
 #else
-// Of both a run's desc holds pointers, which must be 0.
-typedef struct tl_quantization tl_quantization;
+// A run's desc holds a pointer to one, which must be 0.
 typedef struct tl_loss_scaler tl_loss_scaler;
 #endif  // TL_NO_PRECISION
 
