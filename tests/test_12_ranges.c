@@ -589,7 +589,7 @@ static void what_no_range_helps_is_refused_at_init(void **state) {
         { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 keep", 16, 64,
           "backend: its kernels can be given at most 64 bytes at a time, and node 2 (y) has 400 and is not cut: say takes_blocks, or rows" },
         { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 fwork=401 takes_blocks", 16, 64,
-          "backend: its kernels can be given at most 64 bytes at a time, and node 2 (y) has 401" },
+          "backend: its kernels can be given at most 64 bytes at a time, and node 2 (y) has 401 that cannot be cut" },
         { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 bwork=401 takes_blocks", 16, 64, "node 2 (y) has 401" },
         { "node 2 y gelu fwd=1 bwd=1 out=400 needs=in in=1 saved=68", 16, 64, "node 2 (y) has 400" },
         { "node 2 y row fwd=1 bwd=1 out=64 needs=none in=1 saved=64 swork=401", 16, 64, "node 2 (y) has 401" },

@@ -480,12 +480,32 @@ static void what_no_binding_holds_is_cut_alone(void **state) {
     open_bed(&cut, TL_STATE_TRAINED);
     cut.n.binding = 15000;      // less than a weight, which is whole in each call
     assert_int_equal(train(&cut, &env, 0, 1, 1), TL_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(env.error.text, "15360"));
+    assert_non_null(strstr(env.error.text, "15360 that cannot be cut"));
+    assert_true(!cut.figures.keep_all_bytes && !cut.figures.least_bytes);
     open_bed(&cut, TL_STATE_TRAINED);
     cut.n.binding = 16384;
     cut.ops[LOGITS].ordered = 0;
     assert_int_equal(train(&cut, &env, 0, 1, 1), TL_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(env.error.text, "is not cut: say takes_blocks, or rows"));
+    assert_non_null(strstr(env.error.text, "is not cut: its rows are not ordered"));
+}
+
+// Several passes a step, and weights that keep no gradient between them: no budget is the least then.
+static void passes_need_gradients_that_states_hold(void **state) {
+    static bed b;
+    tl_env env = silent_env();
+    tl_run_desc desc;
+    int cuts;
+    (void)state;
+    for (cuts = 0; cuts < 2; cuts++) {
+        memset(&desc, 0, sizeof desc);
+        desc.may_cut_rows = cuts;
+        desc.repeat_count = 2;
+        desc.budget_bytes = 1;
+        open_bed(&b, TL_STATE_TRAINED);
+        assert_int_equal(train_asked(&b, &env, &desc), TL_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(env.error.text, "micro-batches need gradients that states hold"));
+        assert_int_equal(tl_find_least_budget(&env.error), UINT64_MAX);
+    }
 }
 
 // Calls that cost something are fewer where the budget allows it; a plan of its own finds its least with regions of its own.
@@ -654,6 +674,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(calls_cost_what_is_said),
         cmocka_unit_test(plans_of_their_own_have_regions_of_their_own),
         cmocka_unit_test(what_no_binding_holds_is_cut_alone),
+        cmocka_unit_test(passes_need_gradients_that_states_hold),
         cmocka_unit_test(other_options_are_refused_at_every_budget),
         cmocka_unit_test(wrong_fields_are_refused),
         cmocka_unit_test(a_kernel_that_writes_what_it_reads_is_named),

@@ -1146,11 +1146,15 @@
       "strategy.memory: minimal-peak orders the nodes before the pass, but mode eager has no plan", "") \
     X(BACKEND_COULD_NOT_TAKE_ARENA, "backend: could not take the arena of %0 bytes%s", "bytes") \
     X(BACKEND_LARGEST_BINDING_IS_BYTES, \
-      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1", \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 that cannot be cut", \
       "bytes of the largest range, of the node's") \
     X(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS, \
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
       "and is not cut: say takes_blocks, or rows", \
+      "bytes of the largest range, of the node's") \
+    X(BACKEND_LARGEST_BINDING_NEEDS_ORDERED, \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
+      "and is not cut: its rows are not ordered", \
       "bytes of the largest range, of the node's") \
     X(MICRO_BATCHES_DO_NOT_FIT_31_BITS, "micro-batches: passes times slots do not fit 31 bits", "") \
     X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \

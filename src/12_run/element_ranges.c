@@ -84,6 +84,12 @@ static tl_result tli_fail_size(tl_run *run, tli_rule rule, uint64_t most, uint64
     return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
 }
 
+// Whether a node has rows, and its kernel does not say that it may be called for them one after the other.
+static int tli_has_unordered_rows(const tl_graph *graph, int32_t id) {
+    const tl_node_rows *rows = tli_find_rows(graph, id);
+    return rows && !rows->ordered;
+}
+
 // Refuse a node that has an operand above the backend's largest binding, unless it takes blocks and all such
 // operands can be cut.
 static tl_result tli_check_binding(tl_run *run, int32_t id) {
@@ -96,7 +102,9 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
     if (node->takes_blocks && cut.whole_bytes > binding) bytes = cut.whole_bytes;   // the others can be cut
     if (cut.whole_bytes <= binding) {
         if (node->takes_blocks && cut.count) return TL_OK;
-        if (!node->takes_blocks) rule = TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);
+        if (!node->takes_blocks)
+            rule = tli_has_unordered_rows(run->graph, id) ? TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_ORDERED)
+                                                          : TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);
     }
     return tli_fail_size(run, rule, binding, bytes, id);
 }

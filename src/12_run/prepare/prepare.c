@@ -1215,11 +1215,22 @@ static tl_result tli_find_repeat_count(tl_run *run) {
     return TL_OK;
 }
 
+// Refuse several passes a step where a state keeps no gradient between them: whatever the budget is, and before
+// anything is planned for it.
+static tl_result tli_check_passes(tl_run *run) {
+    int32_t id;
+    for (id = 0; id < run->graph->node_count && run->desc.repeat_count > 1 && !run->inference; id++)
+        if (tli_learns(&run->graph->nodes[id]) && !tli_is_held(&run->graph->nodes[id]))
+            return tli_fail_state(run, id, TLI_RULE(RUN_STATES_HOLD_NO_GRADIENTS));
+    return TL_OK;
+}
+
 static tl_result tli_prepare_run(tl_run *run) {
     const tl_run_desc *desc = &run->desc;
     tl_result result = tl_check_graph(run->env, run->graph);
     if (!result) result = tli_check_run_desc(run);
     if (!result) result = tli_apply_strategy(run);
+    if (!result) result = tli_check_passes(run);
     if (!result) tli_set_budget(run);
     if (!result) result = tli_take_compiled(run);
     if (!result) result = tli_take_rows(run);

@@ -377,6 +377,7 @@ static tl_result tli_find_run_bytes(tl_env *env, const tl_run_desc *desc, const 
     *bytes = result == TL_ERROR_OVERFLOW ? UINT64_MAX : result ? tl_find_least_budget(&own.error) : 1;
     tl_free_run(run);
     if (!result || result == TL_ERROR_INFEASIBLE || result == TL_ERROR_OVERFLOW) return TL_OK;
+    *bytes = 0;
     if (!env) return result;
     env->error = own.error;
     if (TLI_ERROR_TEXT && env->log) (env->log)(env->user, own.error.text);

@@ -259,6 +259,12 @@ static int tli_has_no_bytes(const tl_run *run, int32_t id) {
 #endif
 }
 
+static tl_result tli_fail_state(tl_run *run, int32_t id, tli_rule why) {
+    tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why, (uint64_t)id, 0);
+    tli_put_text(&s, tl_name_node(run->graph, id));
+    return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
+}
+
 static tl_result tli_check_states(tl_run *run) {
     int32_t id, early = run->inference ? -1 : tli_find_unscalable(run);
     tli_zero(&run->updates, sizeof run->updates);
@@ -267,12 +273,7 @@ static tl_result tli_check_states(tl_run *run) {
         tli_rule why = TLI_NO_RULE;
         if (tli_has_no_bytes(run, id)) why = TLI_RULE(RUN_STATES_ARE_NO_CONSTANTS);
         else if (tli_learns(node) && !run->inference) why = tli_find_state_rule(run, id, early);
-        if (why) {
-            tli_sentence s = tli_begin_error(run->env, TL_ERROR_UNSUPPORTED, TLI_IN(INIT_RUN), why,
-                                             (uint64_t)id, 0);
-            tli_put_text(&s, tl_name_node(run->graph, id));
-            return tli_end_error(run->env, &s, TL_ERROR_UNSUPPORTED);
-        }
+        if (why) return tli_fail_state(run, id, why);
         if (run->inference) continue;
         run->updates.state_count += tli_learns(node);
         run->updates.held_count += tli_is_held(node);
