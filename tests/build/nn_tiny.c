@@ -1,4 +1,4 @@
-// Every kernel of examples/nn_tiny.h, without a C library. tests/tiny/stack.sh sums up their frames and looks at the symbols.
+// Every kernel of examples/nn_tiny.h, without a C library. tests/kernels/stack.sh sums up their frames and looks at the symbols.
 // flags: -ffreestanding -Iexamples -Wcast-qual -Wswitch-default -Wsign-conversion
 #include "nn_tiny.h"
 

@@ -3,7 +3,7 @@
 # needs a symbol but memcpy and memset: for a Cortex-M4, a Cortex-M0+ and this machine. Each kernel is listed in tests/build/nn_tiny.c.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-out=${B:-build}/tiny
+out=${B:-build}/nn_tiny
 mkdir -p "$out"
 fail() { echo "tiny: $*" >&2; exit 1; }
 
