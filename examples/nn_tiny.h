@@ -45,10 +45,13 @@
 #include "nn_fixed.h"
 
 #ifdef __GNUC__  // and clang; -ffreestanding has no <string.h>
+// A function of which its caller does not take over the frame.
+#define NN_TINY_APART static __attribute__((noinline, unused))
 #define NN_TINY_COPY(to, from, bytes) __builtin_memcpy(to, from, bytes)
 #define NN_TINY_FILL(to, byte, bytes) __builtin_memset(to, byte, bytes)
 #else
 #include <string.h>
+#define NN_TINY_APART static inline
 #define NN_TINY_COPY(to, from, bytes) memcpy(to, from, bytes)
 #define NN_TINY_FILL(to, byte, bytes) memset(to, byte, bytes)
 #endif
@@ -238,7 +241,7 @@ static inline nn_tiny_cursor nn_tiny_cursor_at(const nn_tiny_in *in, int32_t row
     cursor.row_bytes = in->row_bytes;
     cursor.rows = in->rows;
     cursor.row = in->rows ? (row + in->shift) % in->rows : row;
-    cursor.step = in->rows ? step % in->rows : step;
+    cursor.step = step;  // below rows: a ring holds all rows under a window
     return cursor;
 }
 
@@ -333,8 +336,8 @@ static inline uint32_t nn_tiny_offsets(int32_t offset) {
 #endif
 
 enum {
-    NN_TINY_PATCH = 288,   // bytes of a window, or of a part of it: 3 x 3 x 32
-    NN_TINY_CHANNELS = 16  // output channels whose sums are kept from part to part, an even number
+    NN_TINY_PATCH = 176,  // bytes of a window, or of a part of it: 3 x 3 x 16 fits
+    NN_TINY_CHANNELS = 8  // output channels whose sums are kept from part to part, an even number
 };
 
 #ifdef NN_TINY_DSP
@@ -508,7 +511,7 @@ static inline void nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c,
 
 // Terms k0 .. k0 + n - 1 of the window of a pixel. A run is a row of the window, or with dilation a
 // tap.
-static inline void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *c,
+NN_TINY_APART void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *c,
                                       const nn_tiny_pixel *p, int32_t k0, int32_t n) {
     const nn_tiny_window *w = c->window;
     nn_tiny_span rows = nn_tiny_rows_of(w, p->y), columns = nn_tiny_columns_of(w, p->x);
@@ -565,7 +568,7 @@ static inline void nn_tiny_write_i8(unsigned char *out0, unsigned char *out1, in
 }
 
 // Two pixels, two channels at a time; `kept`: sums of parts of the terms, (channels, 2).
-static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
+NN_TINY_APART void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
                                         const nn_tiny_block *b) {
     for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
         int32_t sums[4], n = b->n0 + j, is_pair = j + 1 < b->channels;
@@ -587,7 +590,7 @@ static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
 }
 
 // One pixel whose window is a run of the input: four channels at a time.
-static inline void nn_tiny_conv_run_i8(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+NN_TINY_APART void nn_tiny_conv_run_i8(const nn_tiny_conv *c, const nn_tiny_pixel *p,
                                        const int8_t *x) {
     int32_t N = c->window->out_channels, n = 0, i, K = c->K;
     int8_t *out = (int8_t *)p->row + (ptrdiff_t)p->x * N;
@@ -613,7 +616,7 @@ static inline void nn_tiny_write_i16(unsigned char *out, int32_t n, int64_t sum,
         (int16_t)nn_tiny_finish_wide(sum, c->w->multipliers[at], c->w->shifts[at], c->to);
 }
 
-static inline void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
+NN_TINY_APART void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
                                          const nn_tiny_block *b) {
     for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
         int32_t sums[4], n = b->n0 + j, i, is_pair = j + 1 < b->channels;
@@ -629,7 +632,7 @@ static inline void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
 }
 
 // Two pixels; the second may be the first once more.
-static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+NN_TINY_APART void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *p,
                                      const nn_tiny_pixel *q) {
     union {
         unsigned char bytes[2 * NN_TINY_PATCH];
@@ -664,7 +667,6 @@ static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel 
 static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32_t count) {
     nn_tiny_pixel a, b;
     const int8_t *run = NULL;
-    if (count <= 0) return;
     a.y = first;
     a.x = 0;
     a.row = (unsigned char *)nn_tiny_find_out(c->out, first);
@@ -1118,7 +1120,8 @@ static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_i
                                          int32_t bytes) {
     unsigned char *row = (unsigned char *)nn_tiny_find_out(out, 0);
     nn_tiny_taps taps;
-    if (first > 0 || count <= 0) return;
+    (void)first;  // 0
+    if (count <= 0) return;
     NN_TINY_FILL(&taps, 0, sizeof taps);
     taps.cursor = nn_tiny_cursor_at(in, 0, 1);
     taps.rows = H;
@@ -1296,9 +1299,9 @@ static inline int32_t nn_tiny_exp_small(int32_t value) {
 
 // e^x of x = value 2^-26, value -2^31 .. 0.
 static inline int32_t nn_tiny_exp(int32_t value) {
-    static const int32_t powers[7] = {  // 2^31 e^(-2^(i - 2))
-        1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242
-    };
+    // 2^31 e^(-2^(i - 2))
+    static const int32_t powers[7] = {1672461947, 1302514674, 790015084, 290630308,
+                                      39332535,   720401,     242};
     int32_t small = (int32_t)((uint32_t)value & 0xFFFFFFu) - (1 << 24), result;
     uint32_t rest = (uint32_t)small - (uint32_t)value;
     if (value == 0) return INT32_MAX;

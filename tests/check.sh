@@ -479,7 +479,11 @@ step_mixed()    { bash tests/mixed.sh; }
 step_mpi()      { bash tests/mpi.sh; }
 step_client()   { bash tests/client/run.sh 3; }
 step_size()     { bash tests/size.sh; }
-step_device()   { make -s run-device run-rows; }
+step_device() {
+    make -s run-device run-rows
+    B=$out bash tests/kernels/stack.sh
+    B=$out bash tests/kernels/device.sh
+}
 step_torch() {      # the exporter, where some python3 has PyTorch, and the library on what it writes
     local python
     for python in python3 /usr/bin/python3; do

@@ -29,7 +29,11 @@ if grep -qx $images <<<"$tests"; then
     [ -z "$obstacle" ] || { echo "SKIPPED mutations of $images: $obstacle"; [ "${STRICT:-0}" != 1 ] || exit 1; }
 fi
 parts=$(awk '{print $1}' src/ORDER)
-for part in $parts; do echo "//@part $part"; cat "src/$part"; done > $out/joined
+kernels="nn_fixed.h nn_tiny.h"      # of examples/, which test_nn_tiny tests
+{
+    for part in $parts; do echo "//@part $part"; cat "src/$part"; done
+    for part in $kernels; do echo "//@part $part"; cat "examples/$part"; done
+} > $out/joined
 objects=$(for part in $parts; do [[ $part != *.c ]] || echo "$out/parts/${part%.c}.o"; done)
 ${CC:-cc} "${flags[@]}" -fPIC -DTL_STRATEGY_IMPLEMENTATION_DONE -I. \
     $(sed -n 's/^#define \(_[A-Z_]*\) *\([0-9L]*\).*/-D\1=\2/p' examples/tl_plan.c) -include build/parts/public/tl_strategy.h \
@@ -40,6 +44,7 @@ changed=
 # The program of a mutation, in its directory; the reason where there is none.  build DIRECTORY TEST PARTS
 build() {
     local dir=$1 test=$2 part new=() rest=$objects
+    if [ "$test" = test_nn_tiny ]; then of_kernels "$dir"; return; fi
     for part in $3; do
         awk -v part="$part" '/^\/\/@part / {on = $2 == part; next} on' "$dir/joined" > "$dir/part"
         awk -v declarations=1 -f tests/parts.awk "$dir/part" | cmp -s - "build/parts/$part.seen" || { whole "$dir" "$test"; return; }
@@ -60,6 +65,16 @@ build() {
     fi
 }
 
+# The program of examples' kernels, which sees no part.
+of_kernels() {
+    local dir=$1 part
+    mkdir -p "$dir/examples"
+    for part in $kernels; do
+        awk -v part="$part" '/^\/\/@part / {on = $2 == part; next} on' "$dir/joined" > "$dir/examples/$part"
+    done
+    ${CC:-cc} "${flags[@]}" -I"$dir/examples" -o "$dir/run" tests/test_nn_tiny.c -lcmocka -lm 2> "$dir/log" || echo "NO BUILD"
+}
+
 # The same with the whole header: for what has declarations, options or builds of its own.
 whole() {
     local dir=$1 test=$2 beside=()
@@ -67,7 +82,7 @@ whole() {
     cp -r tests/support "$dir/tests/"
     cp tests/test_*.c "$dir/tests/"
     cp examples/*.[ch] "$dir/examples/"
-    grep -v '^//@part ' "$dir/joined" > "$dir/tl_strategy.h"
+    awk -v kernels="$kernels" '/^\/\/@part / {on = index(" " kernels " ", " " $2 " ") == 0; next} on' "$dir/joined" > "$dir/tl_strategy.h"
     [ "$test" != test_12_tables ] || beside=("$dir/tests/support/tables_run.c" "$dir/tests/support/small_run.c")
     local source=$dir/tests/$test.c
     [ ! -e "tests/$test.py" ] || source=$dir/examples/tl_plan.c

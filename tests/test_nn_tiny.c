@@ -465,6 +465,19 @@ static void softmax_i8_is_within_a_step_of_the_real_one(void **state) {
     }
 }
 
+static void softmax_i8_ignores_what_is_below_the_least(void **state) {
+    int8_t in[4] = { 10, 10, 7, 6 }, out[4];
+    nn_tiny_softmax p = { 1 << 30, 20, -3 };
+    (void)state;
+    nn_tiny_softmax_i8(out, in, 1, 4, &p);
+    assert_true(out[0] == out[1] && out[2] > -60);   // a third each, nearly
+    assert_int_equal(out[3], -128);
+    p.least = -2;
+    nn_tiny_softmax_i8(out, in, 1, 4, &p);
+    assert_int_equal(out[0], 0);
+    assert_int_equal(out[2], -128);
+}
+
 static void softmax_i8_of_very_many_classes_is_nothing_for_each(void **state) {
     int8_t *x = (int8_t *)make(4000, 1);
     nn_tiny_softmax p = { 1 << 30, 20, -100 };
@@ -742,8 +755,10 @@ static void rows_of_other_kernels_have_the_bits_of_whole_images(void **state) {
         out = nn_tiny_whole_out(part, inner);
         nn_tiny_gavgpool_i8(whole, (const int8_t *)c.a, rows * n, inner, 1 << 30, -3, &c.to);
         nn_tiny_gavgpool_i8_rows(&out, &in, rows, n, inner, 1 << 30, -3, &c.to, 0, 1);
-        nn_tiny_gavgpool_i8_rows(&out, &in, rows, n, inner, 1 << 30, -3, &c.to, 1, 1);  // there is no row 1
         assert_memory_equal(whole, part, (size_t)inner);
+        memset(part, 0x5A, (size_t)inner);
+        nn_tiny_gavgpool_i8_rows(&out, &in, rows, n, inner, 1 << 30, -3, &c.to, 0, 0);
+        for (k = 0; k < inner; k++) assert_int_equal(part[k], 0x5A);
     }
 }
 
@@ -799,6 +814,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(floats_come_back_within_half_a_step),
         cmocka_unit_test(moves_put_pixels_where_they_belong),
         cmocka_unit_test(softmax_i8_is_within_a_step_of_the_real_one),
+        cmocka_unit_test(softmax_i8_ignores_what_is_below_the_least),
         cmocka_unit_test(softmax_i8_of_very_many_classes_is_nothing_for_each),
         cmocka_unit_test(softmax_i16_is_near_the_real_one),
         cmocka_unit_test(scale_rounds_as_is_defined),

@@ -1,6 +1,6 @@
 // Cases for the kernels of examples/nn_tiny.h: shapes, weights and inputs from a seed, the same on every machine.
 //
-// Integers alone, so that a device and other kernels (tests/tiny/cmsis.c) make the same cases. Where nothing else is said they
+// Integers alone, so that a device and other kernels (tests/kernels/cmsis.c) make the same cases. Where nothing else is said they
 // keep to what CMSIS-NN takes: no window without an element, no sum beyond 32 bits, no shift that overflows.
 
 #ifndef TINY_CASES_H

@@ -1,4 +1,4 @@
-// Hashes of what CMSIS-NN makes of the cases of tiny_cases.h; written by tests/tiny/cmsis.sh
+// Hashes of what CMSIS-NN makes of the cases of tiny_cases.h; written by tests/kernels/cmsis.sh
 
 static const uint64_t tiny_golden[TINY_OPS][2][TINY_GROUPS] = {    // i8, i16
     {{ UINT64_C(0x64F0AD50029E54E5), UINT64_C(0x8406ED786656B337),

@@ -2,11 +2,11 @@
 # The kernels of examples/nn_tiny.h on a Cortex-M4 (qemu-system-arm, mps2-an386), with DSP instructions and without: the bits of
 # tests/support/tiny_golden.h, and instructions of some layers.
 #
-#   tests/tiny/device.sh                 CMSIS=<a clone of CMSIS-NN>: its kernels are counted beside them
+#   tests/kernels/device.sh                 CMSIS=<a clone of CMSIS-NN>: its kernels are counted beside them
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=examples/04_device
-out=${B:-build}/tiny
+out=${B:-build}/nn_tiny
 fail() { echo "tiny: $*" >&2; exit 1; }
 for tool in arm-none-eabi-gcc qemu-system-arm; do
     if ! command -v $tool >/dev/null; then
@@ -24,7 +24,7 @@ m4=(-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard)
 # Build and run:  image NAME FLAGS...
 image() {
     local name=$1
-    "${arm[@]}" "${@:2}" -o "$out/$name.elf" tests/tiny/device.c $here/board.c ${sources:-} -lgcc
+    "${arm[@]}" "${@:2}" -o "$out/$name.elf" tests/kernels/device.c $here/board.c ${sources:-} -lgcc
     timeout 600 qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial none -icount shift=0 \
         -semihosting-config enable=on,target=native -kernel "$out/$name.elf" > "$out/$name.txt" 2>&1
     grep -q '^hashes: the same' "$out/$name.txt" || fail "$name: other bits: $(head -n 20 "$out/$name.txt")"

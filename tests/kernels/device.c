@@ -1,6 +1,6 @@
 // device.c -- the kernels of examples/nn_tiny.h on a simulated Cortex-M4: hashes of tests/support/tiny_cases.h, and instructions
 //
-// tests/tiny/device.sh builds and runs it. With -DCMSIS the kernels of CMSIS-NN are counted beside them.
+// tests/kernels/device.sh builds and runs it. With -DCMSIS the kernels of CMSIS-NN are counted beside them.
 
 #include "../../examples/04_device/device.h"
 #include "../support/tiny_cases.h"

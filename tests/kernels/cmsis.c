@@ -1,6 +1,6 @@
 // cmsis.c -- hashes of what CMSIS-NN makes of the cases of tests/support/tiny_cases.h, as a table in C
 //
-// Built with a clone of github.com/ARM-software/CMSIS-NN by tests/tiny/cmsis.sh, which compares the table with
+// Built with a clone of github.com/ARM-software/CMSIS-NN by tests/kernels/cmsis.sh, which compares the table with
 // tests/support/tiny_golden.h. Nothing of that library stands here.
 
 #include <inttypes.h>
@@ -130,7 +130,7 @@ static void run_case(const tiny_case *c, void *out) {
 int main(void) {
     static tiny_case c;
     static int16_t out[TINY_MOST_ELEMENTS];
-    printf("// Hashes of what CMSIS-NN makes of the cases of tiny_cases.h; written by tests/tiny/cmsis.sh\n\n"
+    printf("// Hashes of what CMSIS-NN makes of the cases of tiny_cases.h; written by tests/kernels/cmsis.sh\n\n"
            "static const uint64_t tiny_golden[TINY_OPS][2][TINY_GROUPS] = {    // i8, i16\n");
     for (int op = 0; op < TINY_OPS; op++) {
         printf("    {");
