@@ -151,7 +151,7 @@ static void tiny_put_constants(const tiny_code *c) {
     X(TINY_WINDOWS, "windows", "nn_tiny_window window;\n    nn_tiny_target to;") \
     X(TINY_MATRICES, "matrices", "int32_t rows, R, K, N;\n    nn_tiny_target to;") \
     X(TINY_MEANS, "means", "int32_t pixels, C, multiplier, shift;\n    nn_tiny_target to;") \
-    X(TINY_PAIRS, "pairs", "int32_t rows, n;\n    nn_tiny_pair pair;") \
+    X(TINY_PAIRS, "pairs", "int32_t rows, runs, n, b_n;\n    nn_tiny_pair pair;") \
     X(TINY_SCALES, "scales", "int32_t rows, n, multiplier, shift;\n    nn_tiny_target to;") \
     X(TINY_NUMBERS, "numbers", "int32_t rows, n;\n    float scale;\n    nn_int_target to;") \
     X(TINY_SOFTMAXES, "softmaxes", "int32_t rows, R, n;\n    nn_tiny_softmax softmax;") \
@@ -161,6 +161,7 @@ static void tiny_put_constants(const tiny_code *c) {
     X(TINY_MOVES, "moves", "nn_tiny_window window;\n    int32_t zero;") \
     X(TINY_FLOAT_WINDOWS, "float_windows", "nn_tiny_window window;\n    nn_tiny_bounds to;") \
     X(TINY_FLOAT_MATRICES, "float_matrices", "int32_t rows, R, K, N;\n    nn_tiny_bounds to;") \
+    X(TINY_FLOAT_PAIRS, "float_pairs", "int32_t rows, runs, n, b_n;\n    nn_tiny_bounds to;") \
     X(TINY_FLOAT_ELEMENTS, "float_elements", "int32_t rows, n;\n    nn_tiny_bounds to;") \
     X(TINY_FLOAT_CONCATS, "float_concats", "int32_t rows, outer, inner, count;\n    int32_t parts[%_PARTS][2];")
 
@@ -187,7 +188,7 @@ static tiny_table tiny_table_of(const tiny_code *c, int32_t id) {
     case TINY_LINEAR: return is_integer ? TINY_MATRICES : TINY_FLOAT_MATRICES;
     case TINY_GAVGPOOL: return is_integer ? TINY_MEANS : TINY_FLOAT_MATRICES;
     case TINY_SOFTMAX: return is_integer ? TINY_SOFTMAXES : TINY_FLOAT_MATRICES;
-    case TINY_ADD: case TINY_MUL: return is_integer ? TINY_PAIRS : TINY_FLOAT_ELEMENTS;
+    case TINY_ADD: case TINY_MUL: return is_integer ? TINY_PAIRS : TINY_FLOAT_PAIRS;
     case TINY_RELU: case TINY_RELU6: return is_integer ? TINY_SCALES : TINY_FLOAT_ELEMENTS;
     case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return TINY_LOOKUPS;
     case TINY_CONCAT: return is_integer ? TINY_CONCATS : TINY_FLOAT_CONCATS;
@@ -279,6 +280,19 @@ static void tiny_put_pair(tiny_code *c, const tiny_node *n, const tiny_node *a, 
     put(c->w, "{ ");
     tiny_put_numbers(c, numbers, 11);
     put(c->w, "}, ");
+}
+
+static int tiny_same_shape(const tiny_node *a, const tiny_node *b) { return memcmp(a->shape, b->shape, sizeof a->shape) == 0; }
+
+// rows, runs of n elements in each, and how many elements of b a run moves on: 0 where b is one pixel for all of them.
+static void tiny_put_runs(tiny_code *c, const tiny_node *n, const tiny_node *b) {
+    int is_one = !tiny_same_shape(n, b);
+    int32_t numbers[4];
+    numbers[0] = n->shape[0];
+    numbers[1] = is_one ? n->shape[1] : 1;
+    numbers[2] = is_one ? n->shape[2] : n->shape[1] * n->shape[2];
+    numbers[3] = is_one ? 0 : numbers[2];
+    tiny_put_numbers(c, numbers, 4);
 }
 
 // A factor beside sizes. That of a mean is divided by its pixels as TensorFlow Lite does it, which truncates.
@@ -385,7 +399,8 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     int32_t rows[2] = { n->shape[0], n->shape[1] * n->shape[2] };
     tiny_table table = tiny_table_of(c, id);
     put(c->w, "    { ");
-    if (table == TINY_PAIRS || table == TINY_NUMBERS || table == TINY_LOOKUPS || table == TINY_FLOAT_ELEMENTS) tiny_put_numbers(c, rows, 2);
+    if (table == TINY_NUMBERS || table == TINY_LOOKUPS || table == TINY_FLOAT_ELEMENTS) tiny_put_numbers(c, rows, 2);
+    if (table == TINY_PAIRS || table == TINY_FLOAT_PAIRS) tiny_put_runs(c, n, tiny_from(c, id, 1));
     switch (table) {
     case TINY_MOVES: case TINY_WINDOWS: case TINY_FLOAT_WINDOWS: tiny_put_window(c, n, in); break;
     case TINY_MATRICES: case TINY_FLOAT_MATRICES: tiny_put_matrix(c, n, in); break;
@@ -396,10 +411,11 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     case TINY_SOFTMAXES: tiny_put_softmax(c, n, in); break;
     case TINY_LOOKUPS: tiny_put_lookup(c, n, in); break;
     case TINY_CONCATS: case TINY_FLOAT_CONCATS: tiny_put_concat(c, id); break;
-    case TINY_FLOAT_ELEMENTS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
+    case TINY_FLOAT_ELEMENTS: case TINY_FLOAT_PAIRS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
     }
     if (table == TINY_WINDOWS || table == TINY_MATRICES) tiny_put_target(c, n, in);
-    if (table == TINY_FLOAT_WINDOWS || table == TINY_FLOAT_MATRICES || table == TINY_FLOAT_ELEMENTS) tiny_put_bounds(c, n);
+    if (table == TINY_FLOAT_WINDOWS || table == TINY_FLOAT_MATRICES || table == TINY_FLOAT_PAIRS || table == TINY_FLOAT_ELEMENTS)
+        tiny_put_bounds(c, n);
     if (table == TINY_MOVES) tiny_put_numbers(c, &n->as.zero_point, 1);
     put(c->w, "},  // %s\n", tiny_name(c->t, id));
 }
@@ -501,6 +517,7 @@ static tiny_sizes tiny_sizes_of(tiny_table table, int is_mean) {
                                       "k->window.out_height" };
     static const tiny_sizes matrix = { "k->R * k->N", "k->R * k->K", "k->rows" }, elements = { "k->n", "k->n", "k->rows" };
     static const tiny_sizes softmax = { "k->R * k->n", "k->R * k->n", "k->rows" }, concat = { "k->outer * k->inner", "", "k->rows" };
+    static const tiny_sizes pairs = { "k->runs * k->n", "k->runs * k->n", "k->rows" };
     static const tiny_sizes mean = { "k->C", "k->pixels * k->C", "1" }, float_mean = { "k->N", "k->K", "1" };
     switch (table) {
     case TINY_WINDOWS: case TINY_MOVES: case TINY_FLOAT_WINDOWS: return image;
@@ -508,8 +525,8 @@ static tiny_sizes tiny_sizes_of(tiny_table table, int is_mean) {
     case TINY_MEANS: return mean;
     case TINY_SOFTMAXES: return softmax;
     case TINY_CONCATS: case TINY_FLOAT_CONCATS: return concat;
-    case TINY_PAIRS: case TINY_SCALES: case TINY_NUMBERS: case TINY_LOOKUPS: case TINY_FLOAT_ELEMENTS: case TINY_NO_TABLE:
-    case TINY_TABLE_COUNT: break;
+    case TINY_PAIRS: case TINY_FLOAT_PAIRS: return pairs;
+    case TINY_SCALES: case TINY_NUMBERS: case TINY_LOOKUPS: case TINY_FLOAT_ELEMENTS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
     }
     return elements;
 }
@@ -535,7 +552,8 @@ static void tiny_put_prologue(const tiny_code *c, const tiny_kernel *k) {
     int32_t i;
     put(c->w, "    const %s_%s *k = &%s_%s_rows[%s_index[node]];\n", c->name, tiny_tables[table].name, c->name, tiny_tables[table].name, c->name);
     tiny_put_operand(c, k, -1, sizes.out, n->format);
-    for (i = 0; i < k->inputs && n->op != TINY_CONCAT; i++) tiny_put_operand(c, k, i, sizes.in, tiny_from(c, k->node, i)->format);
+    for (i = 0; i < k->inputs && n->op != TINY_CONCAT; i++)
+        tiny_put_operand(c, k, i, i ? "k->runs * k->b_n" : sizes.in, tiny_from(c, k->node, i)->format);
     if (k->takes_rows) put(c->w, "    if (!count) count = %s;\n", sizes.rows);
     else put(c->w, "    int32_t first = 0, count = %s;\n", sizes.rows);
     if (k->has_scratch) put(c->w, "    (void)scratch;\n");
@@ -544,7 +562,7 @@ static void tiny_put_prologue(const tiny_code *c, const tiny_kernel *k) {
                   "                          (const int32_t *)stored3, %d };\n", n->scheme == TL_SCHEME_I8 ? 0 : 1);
 }
 
-// A call for several rows, or behind ! for one. @ is i8, i16 or f32, # the type of an element of the output, ~ that of the
+// A call for several rows, or behind ! for one, behind & for one run i of it. @ is i8, i16 or f32, # the type of an element of the output, ~ that of the
 // input; ` ^ | the row of the output and of both inputs.
 static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id);
@@ -564,8 +582,12 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     case TINY_GAVGPOOL:
         return is_float ? "!nn_tiny_gavgpool_f32(`, ^, k->K / k->N, k->N, &k->to);\n"
                         : "!nn_tiny_gavgpool_@(`, ^, k->pixels, k->C, k->multiplier, k->shift, &k->to);\n";
-    case TINY_ADD: return is_float ? "!nn_tiny_add_f32(`, ^, |, k->n, &k->to);\n" : "!nn_tiny_add_@(`, ^, |, k->n, &k->pair);\n";
-    case TINY_MUL: return is_float ? "!nn_tiny_mul_f32(`, ^, |, k->n, &k->to);\n" : "!nn_tiny_mul_@(`, ^, |, k->n, &k->pair);\n";
+    case TINY_ADD:
+        return is_float ? "&nn_tiny_add_f32(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->to);\n"
+                        : "&nn_tiny_add_@(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->pair);\n";
+    case TINY_MUL:
+        return is_float ? "&nn_tiny_mul_f32(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->to);\n"
+                        : "&nn_tiny_mul_@(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->pair);\n";
     case TINY_RELU: case TINY_RELU6:
         return is_float ? "!nn_tiny_bound_f32(`, ^, k->n, &k->to);\n" : "!nn_tiny_scale_@(`, ^, k->n, k->multiplier, k->shift, &k->to);\n";
     case TINY_SOFTMAX: return is_float ? "!nn_tiny_softmax_f32(`, ^, k->R, k->N);\n" : "!nn_tiny_softmax_@(`, ^, k->R, k->n, &k->softmax);\n";
@@ -595,8 +617,10 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
 static void tiny_put_body(const tiny_code *c, int32_t id, const char *body) {
     const tiny_node *n = tiny_at(c, id), *in = tiny_from(c, id, 0);
     const char *to = tiny_type(n->format), *from = tiny_type(in->format);
-    int is_loop = *body == '!';
+    int is_loop = *body == '!' || *body == '&';
+    if (*body == '&') put(c->w, "    int32_t i;\n");
     if (is_loop) put(c->w, "    for (; count > 0; first++, count--)\n        ");
+    if (*body == '&') put(c->w, "for (i = 0; i < k->runs; i++)\n            ");
     for (body += is_loop; *body; body++)
         if (*body == '@') put(c->w, n->format == TL_FORMAT_I8 ? "i8" : n->format == TL_FORMAT_I16 ? "i16" : "f32");
         else if (*body == '#') put(c->w, "%s", to);
@@ -683,14 +707,16 @@ static const char *tiny_cmsis_body_of(const tiny_node *n) {
         return TINY_POOL_PARTS
                "    if (arm_max_pool_s8(&ctx, &params, &in, (const int8_t *)in0, &filter, &out, (int8_t *)out0) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
     case TINY_ADD:
-        return "    if (arm_elementwise_add_s8((const int8_t *)in0, (const int8_t *)in1, -k->pair.a_zero, k->pair.a_multiplier, k->pair.a_shift,\n"
-               "                               -k->pair.b_zero, k->pair.b_multiplier, k->pair.b_shift, 20, (int8_t *)out0, k->pair.zero,\n"
-               "                               k->pair.multiplier, k->pair.shift, k->pair.low, k->pair.high, k->rows * k->n) !=\n"
-               "        ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
+        return "    int32_t i, runs = k->b_n ? 1 : k->rows * k->runs, n = k->b_n ? k->rows * k->n : k->n;\n    for (i = 0; i < runs; i++)\n"
+               "        if (arm_elementwise_add_s8((const int8_t *)in0 + i * n, (const int8_t *)in1, -k->pair.a_zero, k->pair.a_multiplier,\n"
+               "                                   k->pair.a_shift, -k->pair.b_zero, k->pair.b_multiplier, k->pair.b_shift, 20,\n"
+               "                                   (int8_t *)out0 + i * n, k->pair.zero, k->pair.multiplier, k->pair.shift, k->pair.low,\n"
+               "                                   k->pair.high, n) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
     case TINY_MUL:
-        return "    if (arm_elementwise_mul_s8((const int8_t *)in0, (const int8_t *)in1, -k->pair.a_zero, -k->pair.b_zero, (int8_t *)out0,\n"
-               "                               k->pair.zero, k->pair.multiplier, k->pair.shift, k->pair.low, k->pair.high,\n"
-               "                               k->rows * k->n) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
+        return "    int32_t i, runs = k->b_n ? 1 : k->rows * k->runs, n = k->b_n ? k->rows * k->n : k->n;\n    for (i = 0; i < runs; i++)\n"
+               "        if (arm_elementwise_mul_s8((const int8_t *)in0 + i * n, (const int8_t *)in1, -k->pair.a_zero, -k->pair.b_zero,\n"
+               "                                   (int8_t *)out0 + i * n, k->pair.zero, k->pair.multiplier, k->pair.shift, k->pair.low,\n"
+               "                                   k->pair.high, n) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
     case TINY_SOFTMAX:
         return "    arm_softmax_s8((const int8_t *)in0, k->rows * k->R, k->n, k->softmax.multiplier, k->softmax.shift, k->softmax.least,\n"
                "                   (int8_t *)out0);\n";
@@ -783,7 +809,11 @@ static int tiny_check_factors(const tiny_code *c) {
     return CODE_OK;
 }
 
-static int tiny_same_shape(const tiny_node *a, const tiny_node *b) { return memcmp(a->shape, b->shape, sizeof a->shape) == 0; }
+// Whether a node may read such a shape: its own, or as second input of a product or a sum one pixel for all.
+static int tiny_fits_shape(const tiny_node *n, const tiny_node *from, int32_t input) {
+    if (tiny_same_shape(from, n)) return 1;
+    return input == 1 && (n->op == TINY_ADD || n->op == TINY_MUL) && from->shape[0] == 1 && from->shape[1] == 1 && from->shape[2] == n->shape[2];
+}
 
 // Shapes of what a node without window reads.
 static int tiny_check_shapes(const tiny_code *c) {
@@ -801,7 +831,7 @@ static int tiny_check_shapes(const tiny_code *c) {
                     if (k != axis && from->shape[k] != n->shape[k]) return tiny_fail_geometry(c->t, id, "its inputs differ in another axis than axis=");
             if (n->op == TINY_CONCAT) sum += from->shape[axis];
             else if ((n->op == TINY_ADD || n->op == TINY_MUL || n->op >= TINY_SOFTMAX) && n->op != TINY_UPSAMPLE && n->op != TINY_PAD &&
-                     !tiny_same_shape(from, n))
+                     !tiny_fits_shape(n, from, i))
                 return tiny_fail_geometry(c->t, id, "its shape is not that of what it reads");
         }
         if (n->op == TINY_CONCAT && sum != n->shape[n->geometry.axis]) return tiny_fail_geometry(c->t, id, "its inputs do not add up to its shape");
