@@ -28,6 +28,7 @@ typedef struct tiny_code {
     uint64_t            constant_bytes;
     writer             *w;
     uint64_t            table_bytes;    // of tables that were written
+    int                 is_first;       // 1 = a brace was opened: no comma stands in front of what follows
     uint64_t            scratch_bytes;  // of CMSIS-NN, in RAM
 } tiny_code;
 
@@ -199,18 +200,36 @@ static tiny_table tiny_table_of(const tiny_code *c, int32_t id) {
     return TINY_NO_TABLE;
 }
 
+// Send what stands in front of an item of a row.
+static void tiny_put_comma(tiny_code *c) {
+    put(c->w, c->is_first ? "" : ", ");
+    c->is_first = 0;
+}
+
+static void tiny_put_open(tiny_code *c) {
+    tiny_put_comma(c);
+    put(c->w, "{ ");
+    c->is_first = 1;
+}
+
+static void tiny_put_close(tiny_code *c) {
+    put(c->w, " }");
+    c->is_first = 0;
+}
+
 // Send numbers of a row, and count them.
 static void tiny_put_numbers(tiny_code *c, const int32_t *numbers, int32_t count) {
     int32_t k;
-    for (k = 0; k < count; k++)
-        if (numbers[k] == INT32_MIN) put(c->w, "INT32_MIN, ");
-        else put(c->w, "%d, ", (int)numbers[k]);
+    for (k = 0; k < count; k++) {
+        tiny_put_comma(c);
+        put(c->w, "%d", (int)numbers[k]);
+    }
     c->table_bytes += 4 * (uint64_t)count;
 }
 
 static void tiny_put_float_row(tiny_code *c, float x) {
+    tiny_put_comma(c);
     tiny_put_number(c, x);
-    put(c->w, ", ");
     c->table_bytes += 4;
 }
 
@@ -240,27 +259,27 @@ static void tiny_put_target(tiny_code *c, const tiny_node *n, const tiny_node *i
     numbers[0] = in->as.zero_point;
     numbers[1] = n->as.zero_point;
     tiny_find_bounds(n, &numbers[2], &numbers[3]);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 4);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 static void tiny_put_bounds(tiny_code *c, const tiny_node *n) {
     const float most = 3.40282347e38f;
     rg_act act = tiny_act_of(n);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_float_row(c, act == RG_ACT_NONE ? -most : 0.0f);
     tiny_put_float_row(c, act == RG_ACT_RELU6 ? 6.0f : most);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 static void tiny_put_window(tiny_code *c, const tiny_node *n, const tiny_node *in) {
     const rg_node *g = &n->geometry;
     int32_t numbers[14] = { in->shape[0], in->shape[1], in->shape[2], g->kernel[0], g->kernel[1], g->stride[0], g->stride[1],
                             g->pad[0], g->pad[1], g->dilation[0], g->dilation[1], n->shape[0], n->shape[1], n->shape[2] };
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 14);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 // The factor a b / c; both scales and c were checked.
@@ -277,9 +296,9 @@ static void tiny_put_pair(tiny_code *c, const tiny_node *n, const tiny_node *a, 
     int32_t numbers[11] = { a->as.zero_point, of_a.multiplier, of_a.exponent, b->as.zero_point, of_b.multiplier, of_b.exponent,
                             m.multiplier, m.exponent, n->as.zero_point, 0, 0 };
     tiny_find_bounds(n, &numbers[9], &numbers[10]);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 11);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 static int tiny_same_shape(const tiny_node *a, const tiny_node *b) { return memcmp(a->shape, b->shape, sizeof a->shape) == 0; }
@@ -315,9 +334,9 @@ static void tiny_put_softmax(tiny_code *c, const tiny_node *n, const tiny_node *
     int32_t numbers[6] = { n->shape[0], n->shape[1], n->shape[2], m.multiplier, m.exponent, 0 };
     numbers[5] = -(int32_t)((UINT64_C(31) << 26) >> m.exponent);
     tiny_put_numbers(c, numbers, 3);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers + 3, 3);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 static double tiny_function(tiny_op op, double x) {
@@ -328,12 +347,13 @@ static double tiny_function(tiny_op op, double x) {
 
 static void tiny_put_lookup(tiny_code *c, const tiny_node *n, const tiny_node *in) {
     int32_t q;
-    put(c->w, "{ ");
+    tiny_put_open(c);
     for (q = -128; q < 128; q++) {
         double x = (double)(q - in->as.zero_point) * in->as.scale, y = tiny_function(n->op, x) / n->as.scale;
-        put(c->w, "%d, ", (int)tiny_round(y + n->as.zero_point, -128, 127));
+        tiny_put_comma(c);
+        put(c->w, "%d", (int)tiny_round(y + n->as.zero_point, -128, 127));
     }
-    put(c->w, "}, ");
+    tiny_put_close(c);
     c->table_bytes += 256;
 }
 
@@ -360,17 +380,17 @@ static void tiny_put_concat(tiny_code *c, int32_t id) {
     tiny_split_axis(n, n->shape, &numbers[0], &numbers[1], &numbers[2]);
     numbers[3] = count;
     tiny_put_numbers(c, numbers, 4);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     for (i = 0; i < count; i++, at += numbers[0]) {
         in = tiny_from(c, id, i);
         tiny_split_axis(n, in->shape, &rows, &outer, &numbers[0]);
-        put(c->w, "{ ");
+        tiny_put_open(c);
         if (is_integer) tiny_put_factor(c, n, in, numbers[0], at, 1);
         numbers[1] = at;
         if (!is_integer) tiny_put_numbers(c, numbers, 2);
-        put(c->w, "}, ");
+        tiny_put_close(c);
     }
-    put(c->w, "}, ");
+    tiny_put_close(c);
     c->table_bytes += (uint64_t)(most - count) * (is_integer ? 32 : 8);
 }
 
@@ -381,9 +401,9 @@ static void tiny_put_convert(tiny_code *c, const tiny_node *n, const tiny_node *
     numbers[0] = as->zero_point;
     numbers[1] = as->low;
     numbers[2] = as->high;
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 3);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 // rows, R, K, N: a product for each pixel where the input has as many, else of all that it has.
@@ -398,7 +418,9 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id), *in = tiny_from(c, id, 0);
     int32_t rows[2] = { n->shape[0], n->shape[1] * n->shape[2] };
     tiny_table table = tiny_table_of(c, id);
-    put(c->w, "    { ");
+    put(c->w, "    ");
+    c->is_first = 1;
+    tiny_put_open(c);
     if (table == TINY_NUMBERS || table == TINY_LOOKUPS || table == TINY_FLOAT_ELEMENTS) tiny_put_numbers(c, rows, 2);
     if (table == TINY_PAIRS || table == TINY_FLOAT_PAIRS) tiny_put_runs(c, n, tiny_from(c, id, 1));
     switch (table) {
@@ -417,7 +439,8 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     if (table == TINY_FLOAT_WINDOWS || table == TINY_FLOAT_MATRICES || table == TINY_FLOAT_PAIRS || table == TINY_FLOAT_ELEMENTS)
         tiny_put_bounds(c, n);
     if (table == TINY_MOVES) tiny_put_numbers(c, &n->as.zero_point, 1);
-    put(c->w, "},  // %s\n", tiny_name(c->t, id));
+    tiny_put_close(c);
+    put(c->w, ",  // %s\n", tiny_name(c->t, id));
 }
 
 // Send a table with the rows of its nodes, if it has any; its rows are counted.
