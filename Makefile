@@ -268,7 +268,7 @@ $(TINY): tests/tiny/packages.txt
 	build/tiny/bin/pip install -q -r $<
 	@touch $@
 .PHONY: tiny-check
-tiny-check: $(TINY) $(B)/tl_plan $(B)/tl_pack
+tiny-check: $(TINY) $(B)/tl_plan $(B)/tl_pack $(B)/parts/libtl_strategy.so
 	@B='$(B)' $(TINY) tests/tiny/check.py $(ARGS)
 
 run-vulkan: $(B)/02_vulkan_train
