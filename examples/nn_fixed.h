@@ -41,16 +41,17 @@ static inline int64_t nn_int_shift(int64_t value, int32_t shift) {
     return (value + half - ((value < 0) & (shift > 0))) >> shift;
 }
 
-// value / 2^shift, halves away from zero; shift 0 .. 31.
+// value / 2^shift, halves away from zero; value is not INT32_MIN, shift 1 .. 31.
 static inline int32_t nn_int_shift_right(int32_t value, int32_t shift) {
-    int32_t mask = (int32_t)((UINT32_C(1) << shift) - 1), threshold = (mask >> 1) + (value < 0);
-    return (value >> shift) + ((value & mask) > threshold);
+    value = (value + (value >> 31)) >> (shift - 1);  // a negative half is one below now
+    return (value + 1) >> 1;
 }
 
-// value * 2^shift, at most what int32 holds; shift 1 .. 31.
+// value * 2^shift, at most what int32 holds; shift 0 .. 31.
 static inline int32_t nn_int_shift_left(int32_t value, int32_t shift) {
-    int64_t wide = (int64_t)value * (int64_t)(UINT64_C(1) << shift);
-    return (int32_t)nn_int_clamp(wide, INT32_MIN, INT32_MAX);
+    if (value > INT32_MAX >> shift) return INT32_MAX;
+    if (value < INT32_MIN >> shift) return INT32_MIN;
+    return (int32_t)((uint32_t)value << shift);
 }
 
 // a b / 2^31, halves up; one of them is not INT32_MIN.
@@ -58,10 +59,17 @@ static inline int32_t nn_int_multiply(int32_t a, int32_t b) {
     return (int32_t)(((int64_t)a * b + (INT64_C(1) << 30)) >> 31);
 }
 
-// sum multiplier 2^(exponent - 31); exponent -31 .. 30.
+#ifdef __GNUC__
+#define NN_INT_RARELY(condition) __builtin_expect(!!(condition), 0)
+#else
+#define NN_INT_RARELY(condition) (condition)
+#endif
+
+// sum multiplier 2^(exponent - 31); exponent -31 .. 31, multiplier >= 0.
 static inline int32_t nn_int_scale(int32_t sum, int32_t multiplier, int32_t exponent) {
-    if (exponent > 0) return nn_int_multiply(nn_int_shift_left(sum, exponent), multiplier);
-    return nn_int_shift_right(nn_int_multiply(sum, multiplier), -exponent);
+    if (NN_INT_RARELY(exponent > 0)) sum = nn_int_shift_left(sum, exponent);
+    sum = nn_int_multiply(sum, multiplier);  // no INT32_MIN
+    return NN_INT_RARELY(exponent >= 0) ? sum : nn_int_shift_right(sum, -exponent);
 }
 
 static inline int32_t nn_int_requantize(int32_t sum, nn_int_factor factor, nn_int_target to) {
@@ -76,8 +84,7 @@ static inline int32_t nn_int_requantize(int32_t sum, nn_int_factor factor, nn_in
 // one part in 2^30.
 static inline int32_t nn_int_requantize_wide(int64_t sum, nn_int_factor factor, nn_int_target to) {
     int32_t shift = 0;
-    if (sum >= INT32_MIN && sum <= INT32_MAX)
-        return nn_int_requantize((int32_t)sum, factor, to);
+    if (sum >= INT32_MIN && sum <= INT32_MAX) return nn_int_requantize((int32_t)sum, factor, to);
     while ((sum >> shift) < -(1 << 30) || (sum >> shift) >= 1 << 30) shift++;
     factor.exponent += shift;
     return nn_int_requantize((int32_t)nn_int_shift(sum, shift), factor, to);

@@ -3,36 +3,37 @@
    Plain C99 that is also C++11, freestanding: no allocation, no state, no libm, of the C library
    memcpy and memset alone. An integer q stands for the number (q - zero) scale:
 
-       i8     activations int8 with a zero point -128 .. 127
-       i16    activations int16 with zero point 0 (w8a16: weights are int8 there, too)
-       weights int8 -127 .. 127 with zero point 0, biases int32 of scale (of in) (of weights); one
-       scale for all, or one for each output channel
+       i8       activations int8 with a zero point -128 .. 127
+       i16      activations int16 with zero point 0; weights are int8 there, too (w8a16)
+       weights  int8 -127 .. 127 with zero point 0, one scale for all or one an output channel
+       bias     int32 of scale (scale of in) (scale of weights)
 
-   The bits are those of TensorFlow Lite and of CMSIS-NN: i8 rounds twice (nn_int_scale), i16 sums in
-   64 bits and rounds once with a multiplier of 16 bits, as they do with biases of 64 bits.
+   The bits are those of TensorFlow Lite and of CMSIS-NN. i8 rounds twice (nn_int_scale); sums of
+   i16 have 64 bits and are rounded once, with a multiplier of 16 bits, as those two do it where
+   biases have 64 bits.
 
    Images are (H, W, C), one at a time. Weights are
        conv2d      (N, height, width, C)
-       depthwise   (height, width, N), N = C times a whole number m; channel n reads channel n / m
+       depthwise   (height, width, N), N = m C; channel n of the output reads channel n / m
        linear      (N, K)
 
-   ROWS        Each kernel has a form for rows `first` .. `first + count - 1` of its output, _rows. Its
-               operands are found row by row, so that they may be rings (line buffers) that hold those
-               rows alone that somebody still reads. The bits are the same, however many rows one call
-               makes.
-   IN PLACE    out may be an input where both have as many elements: add, mul, scale, lookup, softmax.
-   LIMITS      i8: at most 65536 terms of a sum; i16: 2^24. Shifts -31 .. 30 (i16: -31 .. 7).
+   ROWS        Each kernel has a form for rows first .. first + count - 1 of its output, _rows. Its
+               operands are found row by row, so they may be rings (line buffers) that hold no
+               more than what somebody still reads. The bits are the same, however many rows a
+               call makes.
+   IN PLACE    add, mul, scale, lookup, softmax: out may be an input of as many elements.
+   LIMITS      Terms of a sum: i8 65536, i16 2^24. Shifts: -31 .. 30, of i16 sums -31 .. 7. Kernels
+               check nothing; nn_tiny_check_window and nn_tiny_check_weights say what is wrong.
    STACK       1 KiB at most, with all that a kernel calls.
+   SPEED       -O2. Where there are DSP instructions (__ARM_FEATURE_DSP: Cortex-M4, M7, M33), sums
+               take two products an instruction. The bits are the same.
 
    LETTERS     H, W, C = rows, columns, channels of an image, N = output channels, n = elements,
                R = rows of a matrix, K = terms of a sum
 
-   SPEED       -O2 or -O3. With the DSP instructions of Cortex-M4, M7, M33 (__ARM_FEATURE_DSP) sums take two
-               products an instruction; plain C elsewhere. The bits are the same.
-
    CONTENTS    (search for "// -- ")
-               operands    windows    sums of products    conv2d    linear    depthwise    pools
-               elementwise    softmax    floats    rows    moves
+               operands    checks    windows    sums of products    conv2d    linear    depthwise
+               pools    elementwise    softmax    floats    rows    moves
    nn_fixed.h  requantise    quantise    lookup
 */
 #ifndef NN_TINY_H
@@ -69,14 +70,14 @@ typedef struct nn_tiny_out {
 } nn_tiny_out;
 
 // The geometry of a window that moves over an image. Row y of the output reads rows
-// y stride_y - pad_top + k dilation_y of the input, k = 0 .. height - 1; columns go the same way. What
-// lies outside of the image is padding: it adds nothing to sums, and is no element of a pool.
+// y stride_y - pad_top + k dilation_y of the input, k = 0 .. height - 1; columns go the same way.
+// What lies outside of the image is padding: it adds nothing to sums, and is no element of a pool.
 typedef struct nn_tiny_window {
     int32_t in_height, in_width, in_channels;
-    int32_t height, width;            // of the window
-    int32_t stride_y, stride_x;       // at least 1
-    int32_t pad_top, pad_left;        // below and right: as far as the output reaches
-    int32_t dilation_y, dilation_x;   // at least 1; pools: 1
+    int32_t height, width;           // of the window
+    int32_t stride_y, stride_x;      // at least 1
+    int32_t pad_top, pad_left;       // below and right: as far as the output reaches
+    int32_t dilation_y, dilation_x;  // at least 1; pools: 1
     int32_t out_height, out_width, out_channels;
 } nn_tiny_window;
 
@@ -153,6 +154,46 @@ static inline int32_t nn_tiny_finish_wide(int64_t sum, int32_t multiplier, int32
     return (int32_t)nn_int_clamp(value, to->low, to->high);
 }
 
+// -- checks: for those who make geometry and weights; kernels believe them --
+
+// What is wrong with a window; NULL = nothing. is_depthwise: out_channels are a multiple of
+// in_channels; bytes: of an element.
+static inline const char *nn_tiny_check_window(const nn_tiny_window *w, int is_depthwise,
+                                               int32_t bytes) {
+    int64_t area = (int64_t)w->height * w->width;
+    int64_t K = is_depthwise ? area : area * w->in_channels, most = bytes == 1 ? 65536 : 1 << 24;
+    if (w->in_height < 1 || w->in_width < 1 || w->in_channels < 1)
+        return "the input has no elements";
+    if (w->out_height < 1 || w->out_width < 1 || w->out_channels < 1)
+        return "the output has no elements";
+    if (w->height < 1 || w->width < 1) return "the window has no elements";
+    if (w->stride_y < 1 || w->stride_x < 1) return "a stride is below 1";
+    if (w->dilation_y < 1 || w->dilation_x < 1) return "a dilation is below 1";
+    if (w->pad_top < 0 || w->pad_left < 0) return "a padding is below 0";
+    if ((int64_t)(w->out_height - 1) * w->stride_y - w->pad_top >= w->in_height ||
+        (int64_t)(w->out_width - 1) * w->stride_x - w->pad_left >= w->in_width)
+        return "the last window begins behind the input";
+    if (w->pad_top > (int64_t)(w->height - 1) * w->dilation_y ||
+        w->pad_left > (int64_t)(w->width - 1) * w->dilation_x)
+        return "the first window ends before the input";
+    if (is_depthwise && w->out_channels % w->in_channels)
+        return "the output's channels are no multiple of the input's";
+    return K > most ? "a sum has too many terms" : NULL;
+}
+
+// The same of N channels of weights.
+static inline const char *nn_tiny_check_weights(const nn_tiny_weights *w, int32_t N,
+                                                int32_t bytes) {
+    int32_t n, count = w->per_channel ? N : 1, most = bytes == 1 ? 30 : 7;
+    if (!w->weights || !w->multipliers || !w->shifts) return "an array is missing";
+    for (n = 0; n < count; n++) {
+        if (w->multipliers[n] != 0 && w->multipliers[n] < 1 << 30)
+            return "a multiplier is not 0, nor 2^30 .. 2^31 - 1";
+        if (w->shifts[n] < -31 || w->shifts[n] > most) return "a shift is out of range";
+    }
+    return NULL;
+}
+
 // -- windows: the part of one that lies inside of the image, along one axis --
 
 typedef struct nn_tiny_span {
@@ -210,66 +251,80 @@ static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
 
 // -- sums of products --
 //
-// Two windows meet two rows of weights, so that what is loaded is used twice:
+// Two windows, NN_TINY_PATCH bytes apart, meet two rows of weights, so that what is loaded is used
+// twice:
 //
 //              n                  n                 2
 //           +-----+            +-----+            +---+
 //        2  |  x  |         2  |  w  |         2  |   | sums[2 i + j] = (x_i + offset) w_j
 //           +-----+            +-----+            +---+
 //
-// With DSP instructions four bytes are widened to two pairs of 16 bits, even ones and odd ones, which
-// is where the offset is added at no cost, and SMLAD multiplies pairs and adds them up.
+// With DSP instructions four bytes are widened to two pairs of 16 bits, even ones and odd ones,
+// which is where the offset is added at no cost, and SMLAD multiplies pairs and adds them up.
 
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
 #define NN_TINY_DSP
+#define NN_TINY_INLINE static inline __attribute__((always_inline))
 
-static inline uint32_t nn_tiny_load(const void *at) {
+typedef struct nn_tiny_word {
+    int8_t bytes[4];
+} nn_tiny_word;
+
+// Volatile, here and below: in the order as written they need the fewest registers.
+NN_TINY_INLINE uint32_t nn_tiny_load(const int8_t *at) {
     uint32_t word;
-    NN_TINY_COPY(&word, at, 4);
+    __asm__ volatile("ldr %0, %1" : "=r"(word) : "m"(*(const nn_tiny_word *)(const void *)at));
     return word;
 }
 
 // Bytes 0 and 2 as two numbers of 16 bits, plus two offsets.
-static inline uint32_t nn_tiny_even(uint32_t offsets, uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_even(uint32_t offsets, uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(offsets), "r"(bytes));
+    __asm__ volatile("sxtab16 %0, %1, %2" : "=r"(pair) : "r"(offsets), "r"(bytes));
     return pair;
 }
 
 // Bytes 1 and 3.
-static inline uint32_t nn_tiny_odd(uint32_t offsets, uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_odd(uint32_t offsets, uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(offsets), "r"(bytes));
+    __asm__ volatile("sxtab16 %0, %1, %2, ror #8" : "=r"(pair) : "r"(offsets), "r"(bytes));
     return pair;
 }
 
-static inline uint32_t nn_tiny_even_weights(uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_even_weights(uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
+    __asm__ volatile("sxtb16 %0, %1" : "=r"(pair) : "r"(bytes));
     return pair;
 }
 
-static inline uint32_t nn_tiny_odd_weights(uint32_t bytes) {
+NN_TINY_INLINE uint32_t nn_tiny_odd_weights(uint32_t bytes) {
     uint32_t pair;
-    __asm__("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(bytes));
+    __asm__ volatile("sxtb16 %0, %1, ror #8" : "=r"(pair) : "r"(bytes));
     return pair;
 }
 
 // sum + the products of both pairs.
-static inline int32_t nn_tiny_add_pair(uint32_t a, uint32_t b, int32_t sum) {
-    __asm__("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+NN_TINY_INLINE int32_t nn_tiny_add_pair(uint32_t a, uint32_t b, int32_t sum) {
+    __asm__ volatile("smlad %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
 // sum + the product of the lower, of the upper numbers.
-static inline int32_t nn_tiny_add_lower(uint32_t a, uint32_t b, int32_t sum) {
-    __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+NN_TINY_INLINE int32_t nn_tiny_add_lower(uint32_t a, uint32_t b, int32_t sum) {
+    __asm__ volatile("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
 }
 
-static inline int32_t nn_tiny_add_upper(uint32_t a, uint32_t b, int32_t sum) {
-    __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
+NN_TINY_INLINE int32_t nn_tiny_add_upper(uint32_t a, uint32_t b, int32_t sum) {
+    __asm__ volatile("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(a), "r"(b));
     return sum;
+}
+
+// Of four bytes each the larger.
+NN_TINY_INLINE uint32_t nn_tiny_larger_bytes(uint32_t a, uint32_t b) {
+    uint32_t most;
+    __asm__ volatile("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(most) : "r"(a), "r"(b));
+    return most;
 }
 
 static inline uint32_t nn_tiny_offsets(int32_t offset) {
@@ -277,53 +332,69 @@ static inline uint32_t nn_tiny_offsets(int32_t offset) {
 }
 #endif
 
-// What one call multiplies.
-typedef struct nn_tiny_factors {
-    const void *x0, *x1;    // int8, or int16
-    const int8_t *w0, *w1;
-    int32_t offset;         // int16: 0
-    int32_t n;
-} nn_tiny_factors;
+enum {
+    NN_TINY_PATCH = 288,   // bytes of a window, or of a part of it: 3 x 3 x 32
+    NN_TINY_CHANNELS = 16  // output channels whose sums are kept from part to part, an even number
+};
 
-static inline void nn_tiny_multiply_i8(int32_t *sums, const nn_tiny_factors *f) {
-    const int8_t *x0 = (const int8_t *)f->x0, *x1 = (const int8_t *)f->x1, *w0 = f->w0, *w1 = f->w1;
-    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, n = f->n, offset = f->offset;
+#ifdef NN_TINY_DSP
+// Four terms of two windows and two rows of weights.
+NN_TINY_INLINE void nn_tiny_multiply_four(int32_t *sums, uint32_t offsets, const int8_t *x,
+                                          const int8_t *w0, const int8_t *w1) {
+    uint32_t b = nn_tiny_load(w0), b_even = nn_tiny_even_weights(b), a, a_even, c, c_even;
+    b = nn_tiny_odd_weights(b);
+    c = nn_tiny_load(w1);
+    c_even = nn_tiny_even_weights(c);
+    c = nn_tiny_odd_weights(c);
+    a = nn_tiny_load(x);
+    a_even = nn_tiny_even(offsets, a);
+    a = nn_tiny_odd(offsets, a);
+    sums[0] = nn_tiny_add_pair(a_even, b_even, sums[0]);
+    sums[1] = nn_tiny_add_pair(a_even, c_even, sums[1]);
+    sums[0] = nn_tiny_add_pair(a, b, sums[0]);
+    sums[1] = nn_tiny_add_pair(a, c, sums[1]);
+    a = nn_tiny_load(x + NN_TINY_PATCH);
+    a_even = nn_tiny_even(offsets, a);
+    a = nn_tiny_odd(offsets, a);
+    sums[2] = nn_tiny_add_pair(a_even, b_even, sums[2]);
+    sums[3] = nn_tiny_add_pair(a_even, c_even, sums[3]);
+    sums[2] = nn_tiny_add_pair(a, b, sums[2]);
+    sums[3] = nn_tiny_add_pair(a, c, sums[3]);
+}
+#endif
+
+// sums (2, 2) += the products.
+static inline void nn_tiny_multiply_i8(int32_t *sums, const int8_t *x, const int8_t *w0,
+                                       const int8_t *w1, int32_t n, int32_t offset) {
+    const int8_t *x1 = x + NN_TINY_PATCH;
+    int32_t s[4];
+    NN_TINY_COPY(s, sums, sizeof s);
 #ifdef NN_TINY_DSP
     uint32_t offsets = nn_tiny_offsets(offset);
-    for (; n >= 4; n -= 4, x0 += 4, x1 += 4, w0 += 4, w1 += 4) {
-        uint32_t a = nn_tiny_load(x0), b = nn_tiny_load(w0), c = nn_tiny_load(w1);
-        uint32_t a_even = nn_tiny_even(offsets, a), b_even = nn_tiny_even_weights(b);
-        uint32_t c_even = nn_tiny_even_weights(c);
-        a = nn_tiny_odd(offsets, a);
-        b = nn_tiny_odd_weights(b);
-        c = nn_tiny_odd_weights(c);
-        s00 = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, s00));
-        s01 = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, s01));
-        a = nn_tiny_load(x1);
-        a_even = nn_tiny_even(offsets, a);
-        a = nn_tiny_odd(offsets, a);
-        s10 = nn_tiny_add_pair(a, b, nn_tiny_add_pair(a_even, b_even, s10));
-        s11 = nn_tiny_add_pair(a, c, nn_tiny_add_pair(a_even, c_even, s11));
+    for (; n >= 16; n -= 16, x += 16, w0 += 16, w1 += 16) {
+        nn_tiny_multiply_four(s, offsets, x, w0, w1);
+        nn_tiny_multiply_four(s, offsets, x + 4, w0 + 4, w1 + 4);
+        nn_tiny_multiply_four(s, offsets, x + 8, w0 + 8, w1 + 8);
+        nn_tiny_multiply_four(s, offsets, x + 12, w0 + 12, w1 + 12);
     }
+    for (; n >= 4; n -= 4, x += 4, w0 += 4, w1 += 4) nn_tiny_multiply_four(s, offsets, x, w0, w1);
+    x1 = x + NN_TINY_PATCH;
 #endif
     for (int32_t i = 0; i < n; i++) {
-        int32_t a = x0[i] + offset, b = x1[i] + offset;
-        s00 += a * w0[i];
-        s01 += a * w1[i];
-        s10 += b * w0[i];
-        s11 += b * w1[i];
+        int32_t a = x[i] + offset, b = x1[i] + offset;
+        s[0] += a * w0[i];
+        s[1] += a * w1[i];
+        s[2] += b * w0[i];
+        s[3] += b * w1[i];
     }
-    sums[0] = s00;
-    sums[1] = s01;
-    sums[2] = s10;
-    sums[3] = s11;
+    NN_TINY_COPY(sums, s, sizeof s);
 }
 
-// At most 512 terms, of which 511 sums of the largest products fit 32 bits.
-static inline void nn_tiny_multiply_i16(int32_t *sums, const nn_tiny_factors *f) {
-    const int16_t *x0 = (const int16_t *)f->x0, *x1 = (const int16_t *)f->x1;
-    const int8_t *w0 = f->w0, *w1 = f->w1;
-    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0, n = f->n;
+// At most 512 terms: then the sums of the largest products but one fit 32 bits.
+static inline void nn_tiny_multiply_i16(int32_t *sums, const int16_t *x0, const int8_t *w0,
+                                        const int8_t *w1, int32_t n) {
+    const int16_t *x1 = x0 + NN_TINY_PATCH / 2;
+    int32_t s00 = 0, s01 = 0, s10 = 0, s11 = 0;
     for (int32_t i = 0; i < n; i++) {
         s00 += x0[i] * w0[i];
         s01 += x0[i] * w1[i];
@@ -336,22 +407,52 @@ static inline void nn_tiny_multiply_i16(int32_t *sums, const nn_tiny_factors *f)
     sums[3] = s11;
 }
 
+// One window and four rows of weights, K apart: sums (4) += the products.
+static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const int8_t *w,
+                                           int32_t K, int32_t n, int32_t offset) {
+    int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+#ifdef NN_TINY_DSP
+    uint32_t offsets = nn_tiny_offsets(offset);
+    for (; n >= 4; n -= 4, x += 4, w += 4) {
+        uint32_t a = nn_tiny_load(x), b = nn_tiny_load(w), even = nn_tiny_even(offsets, a);
+        a = nn_tiny_odd(offsets, a);
+        s0 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s0);
+        s0 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s0);
+        b = nn_tiny_load(w + K);
+        s1 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s1);
+        s1 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s1);
+        b = nn_tiny_load(w + 2 * K);
+        s2 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s2);
+        s2 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s2);
+        b = nn_tiny_load(w + 3 * K);
+        s3 = nn_tiny_add_pair(even, nn_tiny_even_weights(b), s3);
+        s3 = nn_tiny_add_pair(a, nn_tiny_odd_weights(b), s3);
+    }
+#endif
+    for (int32_t i = 0; i < n; i++, w++) {
+        int32_t a = x[i] + offset;
+        s0 += a * w[0];
+        s1 += a * w[K];
+        s2 += a * w[2 * K];
+        s3 += a * w[3 * K];
+    }
+    sums[0] = s0;
+    sums[1] = s1;
+    sums[2] = s2;
+    sums[3] = s3;
+}
+
 // -- conv2d --
 //
-// Two pixels of the output at a time. Where the window of one is a run of the input (1 x 1, or inside
-// of a row) it is read where it lies. Otherwise it is laid side by side in a patch on the stack, with
-// the zero point for what lies outside, a part of it at a time:
+// Two pixels of the output at a time. Their windows are laid side by side in patches on the stack,
+// with the zero point for what lies outside, or a part of them at a time:
 //
 //        image            window            patch
 //        +-----+          +--+
-//        |[ ]  |   --->   |--|   --->   |--|--|--| k0 .. k0 + depth - 1 of height width C
+//        |[ ]  |   --->   |--|   --->   |--|--|--|    terms k0 .. k0 + n - 1 of height width C
 //        +-----+          |--|
 //                         +--+
-
-enum {
-    NN_TINY_PATCH    = 288,  // bytes of a patch: 3 x 3 x 32
-    NN_TINY_CHANNELS = 16    // output channels whose sums are kept at a time, an even number
-};
+// A pixel that is left over is read where it lies, if its window is a run of the input.
 
 typedef struct nn_tiny_conv {
     const nn_tiny_out *out;
@@ -384,104 +485,185 @@ static inline const unsigned char *nn_tiny_find_run(const nn_tiny_conv *c, const
     return (const unsigned char *)nn_tiny_find_in(c->in, y) + x * w->in_channels * c->bytes;
 }
 
-// Elements from .. from + n - 1 of a run of a window, of which lo .. hi - 1 lie inside of the image;
-// element 0 lies at x.
-static inline unsigned char *nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c,
-                                              const unsigned char *x, int32_t lo, int32_t hi,
-                                              int32_t from, int32_t n) {
-    ptrdiff_t bytes = c->bytes;
-    int outside = c->to->in_zero & 255;
-    lo = nn_tiny_clamp(lo, from, from + n);
-    hi = nn_tiny_clamp(hi, lo, from + n);
-    NN_TINY_FILL(to, outside, (size_t)((lo - from) * bytes));
-    if (hi > lo)
-        NN_TINY_COPY(to + (lo - from) * bytes, x + lo * bytes, (size_t)((hi - lo) * bytes));
-    NN_TINY_FILL(to + (hi - from) * bytes, outside, (size_t)((from + n - hi) * bytes));
-    return to + n * bytes;
+static inline void nn_tiny_copy_run(unsigned char *to, const unsigned char *from, int32_t bytes) {
+#ifdef NN_TINY_DSP
+    for (; bytes >= 4; bytes -= 4, to += 4, from += 4) NN_TINY_COPY(to, from, 4);
+    for (; bytes > 0; bytes--) *to++ = *from++;
+#else
+    if (bytes > 0) NN_TINY_COPY(to, from, (size_t)bytes);
+#endif
 }
 
-// Terms k0 .. k0 + n - 1 of the window of a pixel. A run is a row of the window, or with dilation a tap.
+// Elements from .. from + n - 1 of a run of a window, of which lo .. hi - 1 lie inside of the
+// image; element 0 lies at x.
+static inline void nn_tiny_fill_run(unsigned char *to, const nn_tiny_conv *c,
+                                    const unsigned char *x, int32_t lo, int32_t hi, int32_t from,
+                                    int32_t n) {
+    int32_t bytes = c->bytes;
+    lo = nn_tiny_clamp(lo, from, from + n);
+    hi = nn_tiny_clamp(hi, lo, from + n);
+    if (hi - lo < n) NN_TINY_FILL(to, c->to->in_zero & 255, (size_t)(n * bytes));
+    nn_tiny_copy_run(to + (lo - from) * bytes, x + lo * bytes, (hi - lo) * bytes);
+}
+
+// Terms k0 .. k0 + n - 1 of the window of a pixel. A run is a row of the window, or with dilation a
+// tap.
 static inline void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *c,
                                       const nn_tiny_pixel *p, int32_t k0, int32_t n) {
     const nn_tiny_window *w = c->window;
     nn_tiny_span rows = nn_tiny_rows_of(w, p->y), columns = nn_tiny_columns_of(w, p->x);
     int32_t taps = w->dilation_x == 1 ? w->width : 1, C = w->in_channels, run = taps * C;
-    int32_t per_row = w->width / taps, at = k0 / run, from = k0 % run;
-    for (; n > 0; at++, from = 0) {
-        int32_t ky = at / per_row, kx = at % per_row, size = run - from < n ? run - from : n;
-        int32_t lo = (columns.first - kx) * C, hi = (columns.end - kx) * C;
-        const unsigned char *x = NULL;
-        if (ky < rows.first || ky >= rows.end || hi <= 0) lo = hi = 0;
-        else
-            x = (const unsigned char *)nn_tiny_find_in(c->in, rows.at + ky * w->dilation_y) +
-                (ptrdiff_t)(columns.at + kx * w->dilation_x) * C * c->bytes;
-        patch = nn_tiny_fill_run(patch, c, x, lo, hi, from, size);
+    int32_t at = k0 / run, from = k0 - at * run;
+    int32_t ky = at * taps / w->width, kx = at * taps % w->width;
+    while (n > 0) {
+        int32_t size = run - from < n ? run - from : n;
+        if (ky < rows.first || ky >= rows.end) nn_tiny_fill_run(patch, c, patch, 0, 0, from, size);
+        else {
+            const unsigned char *row =
+                (const unsigned char *)nn_tiny_find_in(c->in, rows.at + ky * w->dilation_y);
+            nn_tiny_fill_run(patch, c,
+                             row + (ptrdiff_t)(columns.at + kx * w->dilation_x) * C * c->bytes,
+                             (columns.first - kx) * C, (columns.end - kx) * C, from, size);
+        }
+        patch += size * c->bytes;
         n -= size;
+        from = 0;
+        kx += taps;
+        if (kx >= w->width) {
+            kx = 0;
+            ky++;
+        }
     }
 }
 
-// Sums of two pixels, and of NN_TINY_CHANNELS channels from n0 on.
-static inline void nn_tiny_add_terms(int64_t *sums, const nn_tiny_conv *c, const void *x0,
-                                     const void *x1, int32_t n0, int32_t channels, int32_t k0,
-                                     int32_t n) {
-    nn_tiny_factors f;
-    f.x0 = x0;
-    f.x1 = x1;
-    f.offset = -c->to->in_zero;
-    f.n = n;
-    for (int32_t j = 0; j < channels; j += 2, sums += 4) {
-        int32_t part[4], i;
-        f.w0 = c->w->weights + (ptrdiff_t)(n0 + j) * c->K + k0;
-        f.w1 = j + 1 < channels ? f.w0 + c->K : f.w0;
-        if (c->bytes == 1) nn_tiny_multiply_i8(part, &f);
-        else nn_tiny_multiply_i16(part, &f);
-        for (i = 0; i < 4; i++) sums[i] += part[i];
+// Which channels and terms of two pixels are summed.
+typedef struct nn_tiny_block {
+    const unsigned char *x;      // terms k0 .. k0 + n - 1 of their windows
+    unsigned char *out0, *out1;  // their outputs
+    int32_t n0, channels, k0, n;
+    int is_last;  // the sums are complete then
+} nn_tiny_block;
+
+static inline int32_t nn_tiny_bias(const nn_tiny_weights *w, int32_t n) {
+    return w->bias ? w->bias[n] : 0;
+}
+
+// The sum of channel n.
+static inline int8_t nn_tiny_finish_i8(int32_t sum, int32_t n, const nn_tiny_weights *w,
+                                       const nn_tiny_target *to) {
+    int32_t at = w->per_channel ? n : 0;
+    return (int8_t)nn_tiny_finish(sum, w->multipliers[at], w->shifts[at], to);
+}
+
+// Sums of channel n of two pixels.
+static inline void nn_tiny_write_i8(unsigned char *out0, unsigned char *out1, int32_t n,
+                                    int32_t sum0, int32_t sum1, const nn_tiny_conv *c) {
+    int32_t at = c->w->per_channel ? n : 0;
+    int32_t multiplier = c->w->multipliers[at], shift = c->w->shifts[at];
+    ((int8_t *)out0)[n] = (int8_t)nn_tiny_finish(sum0, multiplier, shift, c->to);
+    ((int8_t *)out1)[n] = (int8_t)nn_tiny_finish(sum1, multiplier, shift, c->to);
+}
+
+// Two pixels, two channels at a time; `kept`: sums of parts of the terms, (channels, 2).
+static inline void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
+                                        const nn_tiny_block *b) {
+    for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
+        int32_t sums[4], n = b->n0 + j, is_pair = j + 1 < b->channels;
+        const int8_t *w = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
+        if (b->k0) NN_TINY_COPY(sums, kept, sizeof sums);
+        else {
+            sums[0] = sums[2] = nn_tiny_bias(c->w, n);
+            sums[1] = sums[3] = nn_tiny_bias(c->w, n + is_pair);
+        }
+        nn_tiny_multiply_i8(sums, (const int8_t *)b->x, w, is_pair ? w + c->K : w, b->n,
+                            -c->to->in_zero);
+        if (!b->is_last) {
+            NN_TINY_COPY(kept, sums, sizeof sums);
+            continue;
+        }
+        nn_tiny_write_i8(b->out0, b->out1, n, sums[0], sums[2], c);
+        if (is_pair) nn_tiny_write_i8(b->out0, b->out1, n + 1, sums[1], sums[3], c);
     }
 }
 
-// The sums of one of the two pixels to the output.
-static inline void nn_tiny_write_sums(unsigned char *out, const int64_t *sums, const nn_tiny_conv *c,
-                                      int32_t n0, int32_t channels) {
-    int8_t *bytes = (int8_t *)out + n0;
-    int16_t *words = (int16_t *)(void *)out + n0;
-    for (int32_t j = 0; j < channels; j++) {
-        int64_t sum = sums[j / 2 * 4 + j % 2] + (c->w->bias ? c->w->bias[n0 + j] : 0);
-        int32_t at = c->w->per_channel ? n0 + j : 0;
-        int32_t multiplier = c->w->multipliers[at], shift = c->w->shifts[at];
-        if (c->bytes == 1) bytes[j] = (int8_t)nn_tiny_finish((int32_t)sum, multiplier, shift, c->to);
-        else words[j] = (int16_t)nn_tiny_finish_wide(sum, multiplier, shift, c->to);
+// One pixel whose window is a run of the input: four channels at a time.
+static inline void nn_tiny_conv_run_i8(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+                                       const int8_t *x) {
+    int32_t N = c->window->out_channels, n = 0, i, K = c->K;
+    int8_t *out = (int8_t *)p->row + (ptrdiff_t)p->x * N;
+    const int8_t *w = c->w->weights;
+    for (; n + 4 <= N; n += 4, w += 4 * K) {
+        int32_t sums[4];
+        for (i = 0; i < 4; i++) sums[i] = nn_tiny_bias(c->w, n + i);
+        nn_tiny_multiply_row_i8(sums, x, w, K, K, -c->to->in_zero);
+        for (i = 0; i < 4; i++) out[n + i] = nn_tiny_finish_i8(sums[i], n + i, c->w, c->to);
+    }
+    for (; n < N; n++, w += K) {
+        int32_t sum = nn_tiny_bias(c->w, n);
+        for (i = 0; i < K; i++) sum += (x[i] - c->to->in_zero) * w[i];
+        out[n] = nn_tiny_finish_i8(sum, n, c->w, c->to);
+    }
+}
+
+static inline void nn_tiny_write_i16(unsigned char *out, int32_t n, int64_t sum,
+                                     const nn_tiny_conv *c) {
+    int32_t at = c->w->per_channel ? n : 0;
+    sum += nn_tiny_bias(c->w, n);
+    ((int16_t *)(void *)out)[n] =
+        (int16_t)nn_tiny_finish_wide(sum, c->w->multipliers[at], c->w->shifts[at], c->to);
+}
+
+static inline void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
+                                         const nn_tiny_block *b) {
+    for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
+        int32_t sums[4], n = b->n0 + j, i, is_pair = j + 1 < b->channels;
+        const int8_t *w = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
+        nn_tiny_multiply_i16(sums, (const int16_t *)(const void *)b->x, w, is_pair ? w + c->K : w,
+                             b->n);
+        for (i = 0; i < 4; i++) kept[i] = sums[i] + (b->k0 ? kept[i] : 0);
+        for (i = 0; i < 1 + is_pair && b->is_last; i++) {
+            nn_tiny_write_i16(b->out0, n + i, kept[i], c);
+            nn_tiny_write_i16(b->out1, n + i, kept[i + 2], c);
+        }
     }
 }
 
 // Two pixels; the second may be the first once more.
-static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *a,
-                                     const nn_tiny_pixel *b) {
-    unsigned char patch[2 * NN_TINY_PATCH];
-    int64_t sums[2 * NN_TINY_CHANNELS];
-    const unsigned char *x0 = nn_tiny_find_run(c, a), *x1 = nn_tiny_find_run(c, b);
-    int32_t depth = NN_TINY_PATCH / c->bytes, N = c->window->out_channels, is_run = x0 && x1;
-    ptrdiff_t pixel = (ptrdiff_t)N * c->bytes;
-    if (is_run && c->bytes == 1) depth = c->K;
-    for (int32_t n0 = 0; n0 < N; n0 += NN_TINY_CHANNELS) {
-        int32_t channels = N - n0 < NN_TINY_CHANNELS ? N - n0 : NN_TINY_CHANNELS;
-        NN_TINY_FILL(sums, 0, sizeof sums);
-        for (int32_t k0 = 0; k0 < c->K; k0 += depth) {
-            int32_t n = c->K - k0 < depth ? c->K - k0 : depth;
-            if (!is_run && (n0 == 0 || c->K > depth)) {
-                nn_tiny_fill_patch(patch, c, a, k0, n);
-                nn_tiny_fill_patch(patch + NN_TINY_PATCH, c, b, k0, n);
+static inline void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+                                     const nn_tiny_pixel *q) {
+    union {
+        unsigned char bytes[2 * NN_TINY_PATCH];
+        int16_t words[1];
+    } patch;
+    union {
+        int32_t narrow[4 * NN_TINY_CHANNELS];
+        int64_t wide[2 * NN_TINY_CHANNELS];
+    } sums;
+    int32_t N = c->window->out_channels, depth = NN_TINY_PATCH / c->bytes, step = N;
+    nn_tiny_block b;
+    b.out0 = p->row + (ptrdiff_t)p->x * N * c->bytes;
+    b.out1 = q->row + (ptrdiff_t)q->x * N * c->bytes;
+    b.x = patch.bytes;
+    if (c->bytes == 2) step = NN_TINY_CHANNELS;
+    else if (c->K > depth) step = 2 * NN_TINY_CHANNELS;
+    for (b.n0 = 0; b.n0 < N; b.n0 += step) {
+        b.channels = N - b.n0 < step ? N - b.n0 : step;
+        for (b.k0 = 0; b.k0 < c->K; b.k0 += depth) {
+            b.n = c->K - b.k0 < depth ? c->K - b.k0 : depth;
+            b.is_last = b.k0 + b.n == c->K;
+            if (b.n0 == 0 || c->K > depth) {
+                nn_tiny_fill_patch(patch.bytes, c, p, b.k0, b.n);
+                nn_tiny_fill_patch(patch.bytes + NN_TINY_PATCH, c, q, b.k0, b.n);
             }
-            if (is_run)
-                nn_tiny_add_terms(sums, c, x0 + k0 * c->bytes, x1 + k0 * c->bytes, n0, channels, k0, n);
-            else nn_tiny_add_terms(sums, c, patch, patch + NN_TINY_PATCH, n0, channels, k0, n);
+            if (c->bytes == 1) nn_tiny_sum_block_i8(sums.narrow, c, &b);
+            else nn_tiny_sum_block_i16(sums.wide, c, &b);
         }
-        nn_tiny_write_sums(a->row + a->x * pixel, sums, c, n0, channels);
-        nn_tiny_write_sums(b->row + b->x * pixel, sums + 2, c, n0, channels);
     }
 }
 
 static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32_t count) {
     nn_tiny_pixel a, b;
+    const int8_t *run = NULL;
     if (count <= 0) return;
     a.y = first;
     a.x = 0;
@@ -490,7 +672,10 @@ static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32
         b = a;
         nn_tiny_next_pixel(&b, c, first + count);
         if (b.y == first + count) b = a;
-        nn_tiny_conv_pair(c, &a, &b);
+        if (c->bytes == 1 && b.y == a.y && b.x == a.x)
+            run = (const int8_t *)nn_tiny_find_run(c, &a);
+        if (run) nn_tiny_conv_run_i8(c, &a, run);
+        else nn_tiny_conv_pair(c, &a, &b);
         a = b;
         nn_tiny_next_pixel(&a, c, first + count);
     }
@@ -587,32 +772,41 @@ static inline void nn_tiny_linear_i16(int16_t *out, const int16_t *in, const nn_
 
 // The taps of a window that lie inside of the image, for channels side by side.
 typedef struct nn_tiny_taps {
-    nn_tiny_cursor cursor;   // the first row of them
-    int32_t rows, columns;   // so many
-    ptrdiff_t x, x_step;     // elements: where they begin in a row, and from one to the next
+    nn_tiny_cursor cursor;  // the first row of them
+    int32_t rows, columns;  // so many
+    int32_t x, x_step;      // elements: where they begin in a row, and from one to the next
+    int32_t first_row;      // of the window
     int32_t weight, weight_row, weight_step;  // elements, the same of depthwise weights
 } nn_tiny_taps;
 
-static inline nn_tiny_taps nn_tiny_find_taps(const nn_tiny_in *in, const nn_tiny_window *w, int32_t y,
-                                             int32_t x) {
-    nn_tiny_span rows = nn_tiny_rows_of(w, y), columns = nn_tiny_columns_of(w, x);
+// For row y of the output.
+static inline nn_tiny_taps nn_tiny_find_taps(const nn_tiny_in *in, const nn_tiny_window *w,
+                                             int32_t y) {
+    nn_tiny_span rows = nn_tiny_rows_of(w, y);
     nn_tiny_taps taps;
     taps.rows = rows.end - rows.first;
-    taps.columns = columns.end - columns.first;
-    if (!taps.columns) taps.rows = 0;
     if (!taps.rows) rows.first = rows.at = 0;
     taps.cursor = nn_tiny_cursor_at(in, rows.at + rows.first * w->dilation_y, w->dilation_y);
-    taps.x = (ptrdiff_t)(columns.at + columns.first * w->dilation_x) * w->in_channels;
-    taps.x_step = (ptrdiff_t)w->dilation_x * w->in_channels;
+    taps.first_row = rows.first;
+    taps.columns = taps.x = taps.weight = 0;
+    taps.x_step = w->dilation_x * w->in_channels;
     taps.weight_step = w->out_channels;
     taps.weight_row = w->width * w->out_channels;
-    taps.weight = (rows.first * w->width + columns.first) * w->out_channels;
     return taps;
 }
 
-// Sums of one channel.
-static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *weights, int32_t channel,
-                                          int32_t n, int32_t offset, int32_t bytes) {
+// For pixel x of it.
+static inline void nn_tiny_move_taps(nn_tiny_taps *taps, const nn_tiny_window *w, int32_t x) {
+    nn_tiny_span columns = nn_tiny_columns_of(w, x);
+    taps->columns = columns.end - columns.first;
+    taps->x = (columns.at + columns.first * w->dilation_x) * w->in_channels;
+    taps->weight = taps->first_row * taps->weight_row + columns.first * w->out_channels;
+}
+
+// The sum of one output channel n.
+static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *weights,
+                                          int32_t channel, int32_t n, int32_t offset,
+                                          int32_t bytes) {
     nn_tiny_cursor cursor = t->cursor;
     const int8_t *row = weights + t->weight + n;
     int64_t sum = 0;
@@ -629,16 +823,16 @@ static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *w
     return sum;
 }
 
-// Sums of four channels side by side, int8, each of one output.
+// sums (4) += those of output channels n .. n + 3, of int8, each of one input channel.
 static inline void nn_tiny_sum_four(int32_t *sums, const nn_tiny_taps *t, const int8_t *weights,
                                     int32_t n, int32_t offset) {
     nn_tiny_cursor cursor = t->cursor;
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
     const int8_t *row = weights + t->weight + n;
 #ifdef NN_TINY_DSP
     uint32_t offsets = nn_tiny_offsets(offset);
 #endif
-    for (int32_t i = 0; i < t->rows; i++, row += t->weight_row) {
+    for (int32_t i = t->rows; i > 0; i--, row += t->weight_row) {
         const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + n, *w = row;
         for (int32_t j = t->columns; j > 0; j--, x += t->x_step, w += t->weight_step) {
 #ifdef NN_TINY_DSP
@@ -664,18 +858,25 @@ static inline void nn_tiny_sum_four(int32_t *sums, const nn_tiny_taps *t, const 
     sums[3] = s3;
 }
 
-static inline void nn_tiny_depthwise_pixel_i8(int8_t *out, const nn_tiny_taps *taps,
-                                              const nn_tiny_window *window, const nn_tiny_weights *w,
-                                              const nn_tiny_target *to) {
-    int32_t C = window->in_channels, N = window->out_channels, m = N / C;
-    for (int32_t n = 0; n < N;) {
-        int32_t sums[4], j, size = m == 1 && N - n >= 4 ? 4 : 1;
-        if (size == 4) nn_tiny_sum_four(sums, taps, w->weights, n, -to->in_zero);
-        else sums[0] = (int32_t)nn_tiny_sum_channel(taps, w->weights, n / m, n, -to->in_zero, 1);
-        for (j = 0; j < size; j++, n++) {
-            int32_t at = w->per_channel ? n : 0, sum = sums[j] + (w->bias ? w->bias[n] : 0);
-            out[n] = (int8_t)nn_tiny_finish(sum, w->multipliers[at], w->shifts[at], to);
-        }
+// Channels n .. n + 3 of a row of the output, each of one input channel.
+static inline void nn_tiny_depthwise_four_i8(int8_t *out, nn_tiny_taps *taps,
+                                             const nn_tiny_window *window, const nn_tiny_weights *w,
+                                             const nn_tiny_target *to, int32_t n) {
+    int32_t bias[4], multiplier[4], shift[4], i;
+    for (i = 0; i < 4; i++) {
+        int32_t at = w->per_channel ? n + i : 0;
+        bias[i] = nn_tiny_bias(w, n + i);
+        multiplier[i] = w->multipliers[at];
+        shift[i] = w->shifts[at];
+    }
+    out += n;
+    for (int32_t x = 0; x < window->out_width; x++, out += window->out_channels) {
+        int32_t sums[4];
+        NN_TINY_COPY(sums, bias, sizeof sums);
+        nn_tiny_move_taps(taps, window, x);
+        nn_tiny_sum_four(sums, taps, w->weights, n, -to->in_zero);
+        for (i = 0; i < 4; i++)
+            out[i] = (int8_t)nn_tiny_finish(sums[i], multiplier[i], shift[i], to);
     }
 }
 
@@ -683,28 +884,38 @@ static inline void nn_tiny_depthwise_i8_rows(const nn_tiny_out *out, const nn_ti
                                              const nn_tiny_window *window, const nn_tiny_weights *w,
                                              const nn_tiny_target *to, int32_t first,
                                              int32_t count) {
+    int32_t N = window->out_channels, m = N / window->in_channels;
+    int32_t fours = m == 1 ? N / 4 * 4 : 0;  // so many channels four at a time
     for (int32_t y = first; y < first + count; y++) {
+        nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
         int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
-        for (int32_t x = 0; x < window->out_width; x++, row += window->out_channels) {
-            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
-            nn_tiny_depthwise_pixel_i8(row, &taps, window, w, to);
+        for (int32_t n = 0; n < fours; n += 4)
+            nn_tiny_depthwise_four_i8(row, &taps, window, w, to, n);
+        for (int32_t x = 0; x < window->out_width && fours < N; x++, row += N) {
+            nn_tiny_move_taps(&taps, window, x);
+            for (int32_t n = fours; n < N; n++) {
+                int32_t sum =
+                    (int32_t)nn_tiny_sum_channel(&taps, w->weights, n / m, n, -to->in_zero, 1);
+                row[n] = nn_tiny_finish_i8(sum + nn_tiny_bias(w, n), n, w, to);
+            }
         }
     }
 }
 
 static inline void nn_tiny_depthwise_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
-                                              const nn_tiny_window *window, const nn_tiny_weights *w,
-                                              const nn_tiny_target *to, int32_t first,
-                                              int32_t count) {
+                                              const nn_tiny_window *window,
+                                              const nn_tiny_weights *w, const nn_tiny_target *to,
+                                              int32_t first, int32_t count) {
     int32_t N = window->out_channels, m = N / window->in_channels;
     for (int32_t y = first; y < first + count; y++) {
+        nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
         int16_t *row = (int16_t *)nn_tiny_find_out(out, y);
         for (int32_t x = 0; x < window->out_width; x++, row += N) {
-            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
+            nn_tiny_move_taps(&taps, window, x);
             for (int32_t n = 0; n < N; n++) {
                 int32_t at = w->per_channel ? n : 0;
                 int64_t sum = nn_tiny_sum_channel(&taps, w->weights, n / m, n, 0, 2);
-                sum += w->bias ? w->bias[n] : 0;
+                sum += nn_tiny_bias(w, n);
                 row[n] = (int16_t)nn_tiny_finish_wide(sum, w->multipliers[at], w->shifts[at], to);
             }
         }
@@ -718,8 +929,9 @@ static inline void nn_tiny_depthwise_i8(int8_t *out, const int8_t *in, const nn_
     nn_tiny_depthwise_i8_rows(&all, &from, window, w, to, 0, window->out_height);
 }
 
-static inline void nn_tiny_depthwise_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
-                                         const nn_tiny_weights *w, const nn_tiny_target *to) {
+static inline void nn_tiny_depthwise_i16(int16_t *out, const int16_t *in,
+                                         const nn_tiny_window *window, const nn_tiny_weights *w,
+                                         const nn_tiny_target *to) {
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_depthwise_i16_rows(&all, &from, window, w, to, 0, window->out_height);
@@ -739,7 +951,7 @@ static inline void nn_tiny_put(unsigned char *at, ptrdiff_t i, int32_t value, in
     else ((int16_t *)(void *)at)[i] = (int16_t)value;
 }
 
-static inline int32_t nn_tiny_sum_taps(const nn_tiny_taps *t, ptrdiff_t c, int32_t bytes) {
+static inline int32_t nn_tiny_sum_taps(const nn_tiny_taps *t, int32_t c, int32_t bytes) {
     nn_tiny_cursor cursor = t->cursor;
     int32_t sum = 0;
     for (int32_t i = 0; i < t->rows; i++) {
@@ -751,7 +963,7 @@ static inline int32_t nn_tiny_sum_taps(const nn_tiny_taps *t, ptrdiff_t c, int32
     return sum;
 }
 
-static inline int32_t nn_tiny_find_most(const nn_tiny_taps *t, ptrdiff_t c, int32_t bytes) {
+static inline int32_t nn_tiny_find_most(const nn_tiny_taps *t, int32_t c, int32_t bytes) {
     nn_tiny_cursor cursor = t->cursor;
     int32_t most = INT32_MIN;
     for (int32_t i = 0; i < t->rows; i++) {
@@ -765,28 +977,81 @@ static inline int32_t nn_tiny_find_most(const nn_tiny_taps *t, ptrdiff_t c, int3
     return most;
 }
 
-// A channel of one window: the mean, halves away from zero, or the largest; no tap inside: 0.
-static inline int32_t nn_tiny_pool_channel(const nn_tiny_taps *t, nn_tiny_pool kind, ptrdiff_t c,
-                                           int32_t bytes) {
-    int32_t size = t->rows * t->columns, sum;
-    if (!size) return 0;
-    if (kind == NN_TINY_MOST) return nn_tiny_find_most(t, c, bytes);
-    sum = nn_tiny_sum_taps(t, c, bytes);
+// A mean, halves away from zero.
+static inline int32_t nn_tiny_divide(int32_t sum, int32_t size) {
     return (sum > 0 ? sum + size / 2 : sum - size / 2) / size;
+}
+
+#ifdef NN_TINY_DSP
+// Four channels of int8. `size` taps: at least 1.
+static inline void nn_tiny_average_four(int8_t *out, const nn_tiny_taps *t, int32_t c,
+                                        const nn_tiny_target *to) {
+    nn_tiny_cursor cursor = t->cursor;
+    int32_t sums[4] = {0, 0, 0, 0}, size = t->rows * t->columns, i, j, part;
+    for (i = t->rows; i > 0; i--) {
+        const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + c;
+        for (j = t->columns; j > 0; j -= part) {
+            uint32_t even = 0, odd = 0;  // two sums of 16 bits each: 128 * 255 fits
+            part = j < 255 ? j : 255;
+            for (int32_t k = part; k > 0; k--, x += t->x_step) {
+                uint32_t word = nn_tiny_load(x);
+                even = nn_tiny_even(even, word);
+                odd = nn_tiny_odd(odd, word);
+            }
+            sums[0] += (int16_t)(even & 0xFFFFu);
+            sums[1] += (int16_t)(odd & 0xFFFFu);
+            sums[2] += (int16_t)(even >> 16);
+            sums[3] += (int16_t)(odd >> 16);
+        }
+    }
+    for (i = 0; i < 4; i++)
+        out[c + i] = (int8_t)nn_tiny_clamp(nn_tiny_divide(sums[i], size), to->low, to->high);
+}
+
+static inline void nn_tiny_most_of_four(int8_t *out, const nn_tiny_taps *t, int32_t c,
+                                        const nn_tiny_target *to) {
+    nn_tiny_cursor cursor = t->cursor;
+    uint32_t most = 0x80808080u;
+    int8_t bytes[4];
+    for (int32_t i = t->rows; i > 0; i--) {
+        const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + c;
+        for (int32_t j = t->columns; j > 0; j--, x += t->x_step)
+            most = nn_tiny_larger_bytes(most, nn_tiny_load(x));
+    }
+    NN_TINY_COPY(bytes, &most, 4);
+    for (int32_t i = 0; i < 4; i++) out[c + i] = (int8_t)nn_tiny_clamp(bytes[i], to->low, to->high);
+}
+#endif
+
+// One pixel: the mean, or the largest; no tap inside: 0.
+static inline void nn_tiny_pool_pixel(unsigned char *out, const nn_tiny_taps *t, int32_t C,
+                                      const nn_tiny_target *to, nn_tiny_pool kind, int32_t bytes) {
+    int32_t size = t->rows * t->columns, c = 0, value;
+#ifdef NN_TINY_DSP
+    for (; bytes == 1 && size > 0 && c + 4 <= C; c += 4) {
+        if (kind == NN_TINY_MEAN) nn_tiny_average_four((int8_t *)out, t, c, to);
+        else nn_tiny_most_of_four((int8_t *)out, t, c, to);
+    }
+#endif
+    for (; c < C; c++) {
+        if (!size) value = 0;
+        else if (kind == NN_TINY_MOST) value = nn_tiny_find_most(t, c, bytes);
+        else value = nn_tiny_divide(nn_tiny_sum_taps(t, c, bytes), size);
+        nn_tiny_put(out, c, nn_tiny_clamp(value, to->low, to->high), bytes);
+    }
 }
 
 static inline void nn_tiny_pool_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                      const nn_tiny_window *window, const nn_tiny_target *to,
-                                     int32_t first, int32_t count, nn_tiny_pool kind, int32_t bytes) {
+                                     int32_t first, int32_t count, nn_tiny_pool kind,
+                                     int32_t bytes) {
     int32_t C = window->in_channels;
     for (int32_t y = first; y < first + count; y++) {
+        nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
         unsigned char *row = (unsigned char *)nn_tiny_find_out(out, y);
         for (int32_t x = 0; x < window->out_width; x++, row += C * bytes) {
-            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y, x);
-            for (int32_t c = 0; c < C; c++) {
-                int32_t value = nn_tiny_pool_channel(&taps, kind, c, bytes);
-                nn_tiny_put(row, c, nn_tiny_clamp(value, to->low, to->high), bytes);
-            }
+            nn_tiny_move_taps(&taps, window, x);
+            nn_tiny_pool_pixel(row, &taps, C, to, kind, bytes);
         }
     }
 }
@@ -822,8 +1087,8 @@ static inline void nn_tiny_avgpool_i8(int8_t *out, const int8_t *in, const nn_ti
     nn_tiny_avgpool_i8_rows(&all, &from, window, to, 0, window->out_height);
 }
 
-static inline void nn_tiny_avgpool_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
-                                       const nn_tiny_target *to) {
+static inline void nn_tiny_avgpool_i16(int16_t *out, const int16_t *in,
+                                       const nn_tiny_window *window, const nn_tiny_target *to) {
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_avgpool_i16_rows(&all, &from, window, to, 0, window->out_height);
@@ -836,16 +1101,17 @@ static inline void nn_tiny_maxpool_i8(int8_t *out, const int8_t *in, const nn_ti
     nn_tiny_maxpool_i8_rows(&all, &from, window, to, 0, window->out_height);
 }
 
-static inline void nn_tiny_maxpool_i16(int16_t *out, const int16_t *in, const nn_tiny_window *window,
-                                       const nn_tiny_target *to) {
+static inline void nn_tiny_maxpool_i16(int16_t *out, const int16_t *in,
+                                       const nn_tiny_window *window, const nn_tiny_target *to) {
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_maxpool_i16_rows(&all, &from, window, to, 0, window->out_height);
 }
 
 // The mean of each channel of an image (H, W, C), as MEAN of TensorFlow Lite has it: the sum of
-// x - in_zero times (scale of in) / (scale of out) / (H W) = multiplier 2^(shift - 31), rounded twice.
-// It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is avgpool.)
+// x - in_zero times (scale of in) / (scale of out) / (H W) = multiplier 2^(shift - 31), rounded
+// twice. It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is
+// avgpool.)
 static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
                                          int32_t W, int32_t C, int32_t multiplier, int32_t shift,
                                          const nn_tiny_target *to, int32_t first, int32_t count,
@@ -866,14 +1132,16 @@ static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_i
 
 static inline void nn_tiny_gavgpool_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
                                             int32_t W, int32_t C, int32_t multiplier, int32_t shift,
-                                            const nn_tiny_target *to, int32_t first, int32_t count) {
+                                            const nn_tiny_target *to, int32_t first,
+                                            int32_t count) {
     nn_tiny_gavgpool_rows(out, in, H, W, C, multiplier, shift, to, first, count, 1);
 }
 
 // H W <= 65536.
-static inline void nn_tiny_gavgpool_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
-                                             int32_t W, int32_t C, int32_t multiplier, int32_t shift,
-                                             const nn_tiny_target *to, int32_t first, int32_t count) {
+static inline void nn_tiny_gavgpool_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                             int32_t H, int32_t W, int32_t C, int32_t multiplier,
+                                             int32_t shift, const nn_tiny_target *to, int32_t first,
+                                             int32_t count) {
     nn_tiny_gavgpool_rows(out, in, H, W, C, multiplier, shift, to, first, count, 2);
 }
 
@@ -946,8 +1214,8 @@ static inline int nn_tiny_is_same(int32_t multiplier, int32_t shift, const nn_ti
            to->high >= high;
 }
 
-// To another scale: the factor (scale of in) / (scale of out) is multiplier 2^(shift - 31). Bounds make a
-// relu or relu6 of it.
+// To another scale: the factor (scale of in) / (scale of out) is multiplier 2^(shift - 31). Bounds
+// make a relu or relu6 of it.
 static inline void nn_tiny_scale_i8(int8_t *out, const int8_t *in, int32_t n, int32_t multiplier,
                                     int32_t shift, const nn_tiny_target *to) {
     if (nn_tiny_is_same(multiplier, shift, to, -128, 127)) {
@@ -968,11 +1236,12 @@ static inline void nn_tiny_scale_i16(int16_t *out, const int16_t *in, int32_t n,
         out[i] = (int16_t)nn_tiny_finish(in[i] - to->in_zero, multiplier, shift, to);
 }
 
-// One input of a concat: in (outer, inner) to elements at .. at + inner - 1 of out (outer, out_inner),
-// with a factor as above. Along channels outer is the number of pixels; along rows it is 1.
+// One input of a concat: in (outer, inner) to elements at .. at + inner - 1 of out (outer,
+// out_inner), with a factor as above. Along channels outer is the number of pixels; along rows it
+// is 1.
 static inline void nn_tiny_concat_i8(int8_t *out, const int8_t *in, int32_t outer, int32_t inner,
-                                     int32_t out_inner, int32_t at, int32_t multiplier, int32_t shift,
-                                     const nn_tiny_target *to) {
+                                     int32_t out_inner, int32_t at, int32_t multiplier,
+                                     int32_t shift, const nn_tiny_target *to) {
     for (int32_t i = 0; i < outer; i++)
         nn_tiny_scale_i8(out + (ptrdiff_t)i * out_inner + at, in + (ptrdiff_t)i * inner, inner,
                          multiplier, shift, to);
@@ -1006,10 +1275,11 @@ static inline void nn_tiny_lookup_i16(int16_t *out, const int16_t *in, int32_t n
 
 // -- softmax --
 //
-// i8: the exponential and the reciprocal in fixed point, as gemmlowp has them: out = 256 e^x / sum e^x
-// - 128, so the output has scale 1 / 256 and zero point -128. The factor of the input is
+// i8: the exponential and the reciprocal in fixed point, as gemmlowp has them: out = 256 e^x / sum
+// e^x - 128, so the output has scale 1 / 256 and zero point -128. The factor of the input is
 //     (scale of in) beta 2^26 = multiplier 2^(shift - 31)
-// and differences from the largest below `least` = -floor(31 2^(31 - 5) / 2^shift) count as nothing.
+// and differences from the largest below `least` = -floor(31 2^(31 - 5) / 2^shift) count as
+// nothing.
 
 typedef struct nn_tiny_softmax {
     int32_t multiplier, shift;  // i8: shift 0 .. 30
@@ -1021,7 +1291,7 @@ static inline int32_t nn_tiny_exp_small(int32_t value) {
     int32_t x = value * 32 + (1 << 28), x2 = nn_int_multiply(x, x), x3 = nn_int_multiply(x2, x);
     int32_t x4 = nn_int_shift_right(nn_int_multiply(x2, x2), 2);
     int32_t rest = nn_int_shift_right(nn_int_multiply(x4 + x3, 715827883) + x2, 1);  // 2^31 / 3
-    return 1895147668 + nn_int_multiply(1895147668, x + rest);                      // 2^31 e^(-1/8)
+    return 1895147668 + nn_int_multiply(1895147668, x + rest);  // 2^31 e^(-1/8)
 }
 
 // e^x of x = value 2^-26, value -2^31 .. 0.
@@ -1071,7 +1341,8 @@ static inline void nn_tiny_softmax_row_i8(int8_t *out, const int8_t *in, int32_t
     int32_t most = in[0], zeros, share, i;
     uint32_t sum = 0;
     for (i = 1; i < n; i++) most = in[i] > most ? in[i] : most;
-    for (i = 0; i < n; i++) sum += (uint32_t)nn_int_shift_right(nn_tiny_exp_of(in[i] - most, p), 12);
+    for (i = 0; i < n; i++)
+        sum += (uint32_t)nn_int_shift_right(nn_tiny_exp_of(in[i] - most, p), 12);
     zeros = nn_tiny_count_zeros(sum);
     share = nn_tiny_reciprocal((int32_t)((sum << zeros) - 0x80000000u));
     for (i = 0; i < n; i++) {
@@ -1087,8 +1358,8 @@ static inline void nn_tiny_softmax_i8(int8_t *out, const int8_t *in, int32_t R, 
     for (int32_t i = 0; i < R; i++, out += n, in += n) nn_tiny_softmax_row_i8(out, in, n, p);
 }
 
-// i16: two tables, as TensorFlow Lite has them: of e^x, -10 <= x <= 0, and of 1 / (1 + x), 0 <= x <= 1.
-// The factor of the input is (scale of in) beta 65535 / 10; out has scale 1 / 32768.
+// i16: two tables, as TensorFlow Lite has them: of e^x, -10 <= x <= 0, and of 1 / (1 + x), 0 <= x
+// <= 1. The factor of the input is (scale of in) beta 65535 / 10; out has scale 1 / 32768.
 static inline void nn_tiny_softmax_row_i16(int16_t *out, const int16_t *in, int32_t n,
                                            const nn_tiny_softmax *p, const int16_t *exp_table,
                                            const int16_t *reciprocal_table) {
@@ -1134,7 +1405,7 @@ static inline void nn_tiny_dequantize_i8(float *out, const int8_t *in, int32_t n
 }
 
 static inline void nn_tiny_quantize_i16(int16_t *out, const float *in, int32_t n, float scale,
-                                       const nn_tiny_target *to) {
+                                        const nn_tiny_target *to) {
     nn_int_target target;
     target.zero = to->zero;
     target.low = to->low;
@@ -1143,7 +1414,7 @@ static inline void nn_tiny_quantize_i16(int16_t *out, const float *in, int32_t n
 }
 
 static inline void nn_tiny_dequantize_i16(float *out, const int16_t *in, int32_t n, float scale,
-                                         int32_t zero) {
+                                          int32_t zero) {
     nn_int16_dequantize(out, in, (size_t)n, scale, zero);
 }
 
@@ -1162,7 +1433,7 @@ static inline void nn_tiny_add_i16_rows(const nn_tiny_out *out, const nn_tiny_in
                                         int32_t first, int32_t count) {
     for (int32_t y = first; y < first + count; y++)
         nn_tiny_add_i16((int16_t *)nn_tiny_find_out(out, y), (const int16_t *)nn_tiny_find_in(a, y),
-                       (const int16_t *)nn_tiny_find_in(b, y), n, p);
+                        (const int16_t *)nn_tiny_find_in(b, y), n, p);
 }
 
 static inline void nn_tiny_mul_i8_rows(const nn_tiny_out *out, const nn_tiny_in *a,
@@ -1178,7 +1449,7 @@ static inline void nn_tiny_mul_i16_rows(const nn_tiny_out *out, const nn_tiny_in
                                         int32_t first, int32_t count) {
     for (int32_t y = first; y < first + count; y++)
         nn_tiny_mul_i16((int16_t *)nn_tiny_find_out(out, y), (const int16_t *)nn_tiny_find_in(a, y),
-                       (const int16_t *)nn_tiny_find_in(b, y), n, p);
+                        (const int16_t *)nn_tiny_find_in(b, y), n, p);
 }
 
 static inline void nn_tiny_scale_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
@@ -1284,8 +1555,8 @@ static inline void nn_tiny_dequantize_i16_rows(const nn_tiny_out *out, const nn_
 
 // -- moves: pad, and pixels repeated --
 
-// Zeros around an image: row y of the output is row y - pad_top of the input, columns go the same way. Of
-// the window it reads sizes and padding alone.
+// Zeros around an image: row y of the output is row y - pad_top of the input, columns go the same
+// way. Of the window it reads sizes and padding alone.
 static inline void nn_tiny_pad_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                     const nn_tiny_window *window, int32_t zero, int32_t first,
                                     int32_t count, int32_t bytes) {
@@ -1312,7 +1583,8 @@ static inline void nn_tiny_pad_i8_rows(const nn_tiny_out *out, const nn_tiny_in 
 }
 
 static inline void nn_tiny_pad_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
-                                        const nn_tiny_window *window, int32_t first, int32_t count) {
+                                        const nn_tiny_window *window, int32_t first,
+                                        int32_t count) {
     nn_tiny_pad_rows(out, in, window, 0, first, count, 2);
 }
 
@@ -1329,7 +1601,8 @@ static inline void nn_tiny_pad_i16(int16_t *out, const int16_t *in, const nn_tin
     nn_tiny_pad_rows(&all, &from, window, 0, 0, window->out_height, 2);
 }
 
-// Nearest: pixel (y, x) of the output is pixel (y / scale_y, x / scale_x) of the input, of any type.
+// Nearest: pixel (y, x) of the output is pixel (y / scale_y, x / scale_x) of the input, of any
+// type.
 static inline void nn_tiny_upsample_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                          int32_t in_width, int32_t pixel_bytes, int32_t scale_y,
                                          int32_t scale_x, int32_t first, int32_t count) {

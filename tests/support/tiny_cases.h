@@ -47,7 +47,7 @@ static inline uint64_t tiny_random(tiny_case *c) {
 }
 
 static inline int32_t tiny_pick(tiny_case *c, int32_t low, int32_t high) {
-    return low + (int32_t)(tiny_random(c) % (uint64_t)((int64_t)high - low + 1));
+    return (int32_t)(low + (int64_t)(tiny_random(c) % (uint64_t)((int64_t)high - low + 1)));
 }
 
 // Fill n elements: anything, or, one time in six each, all of them one end, or both ends by turns.

@@ -1,0 +1,816 @@
+// Tests of examples/nn_tiny.h: every kernel against sums over padded images in 64 bits, to the last bit; against hashes of what
+// CMSIS-NN makes of the same cases (tests/support/tiny_golden.h); and rows of rings against whole images.
+//
+// The reference knows no shift and no clipped window: images are padded by copying, and the rounding is that of
+// TensorFlow Lite's quantisation specification, in divisions.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn_tiny.h"
+#include "support/tiny_cases.h"
+#include "support/tiny_golden.h"
+#include "support/walks.h"
+
+static tiny_case c;     // as large as an example's bank: not on the stack
+static int32_t expected[TINY_MOST_ELEMENTS];
+
+// Outputs in blocks of exactly their size: the sanitizers see a step outside.
+static void *make(int32_t count, int32_t bytes) {
+    void *block = malloc((size_t)(count ? count * bytes : 1));
+    assert_non_null(block);
+    memset(block, 0x5A, (size_t)(count * bytes));
+    return block;
+}
+
+static int32_t element(const void *x, int32_t i, int32_t bytes) {
+    return bytes == 1 ? ((const int8_t *)x)[i] : ((const int16_t *)x)[i];
+}
+
+static void assert_elements(const void *actual, const int32_t *want, int32_t n, int32_t bytes, uint64_t index) {
+    int32_t i;
+    for (i = 0; i < n; i++)
+        if (element(actual, i, bytes) != want[i])
+            fail_msg("case %d of op %d, %s: element %d is %d, expected %d", (int)index, (int)c.op, bytes == 1 ? "i8" : "i16", (int)i,
+                     (int)element(actual, i, bytes), (int)want[i]);
+}
+
+static void make_case(tiny_op op, int32_t bytes, int i) { tiny_make_case(&c, op, bytes, (uint64_t)i + 100000); }
+
+// -- the reference: rounding --
+
+static int64_t floor_of(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+// a / b to the nearest, halves away from zero.
+static int64_t round_away(int64_t a, int64_t b) { return a < 0 ? -((-a + b / 2) / b) : (a + b / 2) / b; }
+
+// sum multiplier 2^(shift - 31): saturated where it is shifted up, high half of twice the product with halves up, then
+// halves away from zero.
+static int32_t scale_by_definition(int64_t sum, int64_t multiplier, int32_t shift) {
+    int32_t i;
+    for (i = 0; i < shift; i++) {
+        sum *= 2;
+        sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+    }
+    sum = floor_of(sum * multiplier + (INT64_C(1) << 30), INT64_C(1) << 31);
+    return (int32_t)(shift < 0 ? round_away(sum, INT64_C(1) << -shift) : sum);
+}
+
+// i16: the multiplier to 16 bits, halves up; the product once, halves up.
+static int64_t scale_wide_by_definition(int64_t sum, int64_t multiplier, int32_t shift) {
+    int64_t factor = floor_of(multiplier + 32768, 65536);
+    if (factor > 32767) factor = 32767;
+    return floor_of(sum * factor + (INT64_C(1) << (14 - shift)), INT64_C(1) << (15 - shift));
+}
+
+static int32_t bound(int64_t value, const nn_tiny_target *to) {
+    return (int32_t)(value < to->low ? to->low : value > to->high ? to->high : value);
+}
+
+static int32_t finish_channel(int64_t sum, int32_t n) {
+    int32_t at = c.weights.per_channel ? n : 0, multiplier = c.multipliers[at], shift = c.shifts[at];
+    if (c.weights.bias) sum += c.bias[n];
+    return bound((c.bytes == 1 ? scale_by_definition(sum, multiplier, shift) : scale_wide_by_definition(sum, multiplier, shift)) + c.to.zero,
+                 &c.to);
+}
+
+// -- the reference: kernels --
+
+enum { OUTSIDE = INT32_MIN };
+
+// The input with a border of so many pixels on each side: OUTSIDE, for a convolution the zero point.
+enum { BORDER = 16, SIDE = 13 + 2 * BORDER };
+static int32_t image[SIDE * SIDE * 70];
+static int32_t *pixel(int32_t y, int32_t x) { return image + ((y + BORDER) * SIDE + x + BORDER) * c.window.in_channels; }
+
+static void make_image(int32_t outside) {
+    const nn_tiny_window *w = &c.window;
+    int32_t i, y, x, C = w->in_channels;
+    for (i = 0; i < SIDE * SIDE * C; i++) image[i] = outside;
+    for (y = 0; y < w->in_height; y++)
+        for (x = 0; x < w->in_width; x++)
+            for (i = 0; i < C; i++) pixel(y, x)[i] = element(c.a, (y * w->in_width + x) * C + i, c.bytes);
+}
+
+static int32_t expect_sum(int32_t y, int32_t x, int32_t n) {
+    const nn_tiny_window *w = &c.window;
+    int32_t ky, kx, k, C = w->in_channels, N = w->out_channels;
+    int64_t sum = 0;
+    for (ky = 0; ky < w->height; ky++)
+        for (kx = 0; kx < w->width; kx++) {
+            const int32_t *at = pixel(y * w->stride_y - w->pad_top + ky * w->dilation_y, x * w->stride_x - w->pad_left + kx * w->dilation_x);
+            if (c.op == TINY_DEPTHWISE) sum += (int64_t)(at[n / (N / C)] - c.to.in_zero) * c.weight[(ky * w->width + kx) * N + n];
+            else for (k = 0; k < C; k++)
+                sum += (int64_t)(at[k] - c.to.in_zero) * c.weight[((n * w->height + ky) * w->width + kx) * C + k];
+        }
+    return finish_channel(sum, n);
+}
+
+static int32_t expect_pool(int32_t y, int32_t x, int32_t n) {
+    const nn_tiny_window *w = &c.window;
+    int32_t ky, kx;
+    int64_t sum = 0, count = 0, most = INT32_MIN;
+    for (ky = 0; ky < w->height; ky++)
+        for (kx = 0; kx < w->width; kx++) {
+            int32_t value = pixel(y * w->stride_y - w->pad_top + ky, x * w->stride_x - w->pad_left + kx)[n];
+            if (value == OUTSIDE) continue;
+            sum += value;
+            count++;
+            if (value > most) most = value;
+        }
+    return bound(c.op == TINY_MAXPOOL ? most : round_away(sum, count), &c.to);
+}
+
+static void expect_window(void) {
+    const nn_tiny_window *w = &c.window;
+    int32_t y, x, n, *to = expected, is_pool = c.op == TINY_AVGPOOL || c.op == TINY_MAXPOOL;
+    make_image(is_pool ? OUTSIDE : c.to.in_zero);
+    for (y = 0; y < w->out_height; y++)
+        for (x = 0; x < w->out_width; x++)
+            for (n = 0; n < w->out_channels; n++) *to++ = is_pool ? expect_pool(y, x, n) : expect_sum(y, x, n);
+}
+
+static void expect_linear(void) {
+    int32_t r, n, k;
+    for (r = 0; r < c.R; r++)
+        for (n = 0; n < c.N; n++) {
+            int64_t sum = 0;
+            for (k = 0; k < c.K; k++) sum += (int64_t)(element(c.a, r * c.K + k, c.bytes) - c.to.in_zero) * c.weight[n * c.K + k];
+            expected[r * c.N + n] = finish_channel(sum, n);
+        }
+}
+
+static void expect_pair(void) {
+    const nn_tiny_pair *p = &c.pair;
+    int32_t i, steps = c.bytes == 1 ? 1 << 20 : 1 << 15;
+    for (i = 0; i < c.N; i++) {
+        int64_t a = element(c.a, i, c.bytes) - p->a_zero, b = element(c.b, i, c.bytes) - p->b_zero, value = a * b;
+        if (c.op == TINY_ADD)
+            value = (int64_t)scale_by_definition(a * steps, p->a_multiplier, p->a_shift) +
+                    scale_by_definition(b * steps, p->b_multiplier, p->b_shift);
+        expected[i] = bound(scale_by_definition(value, p->multiplier, p->shift) + p->zero, &c.to);
+    }
+}
+
+static void check_cases(tiny_op op, int count, void (*expect)(void)) {
+    int32_t bytes;
+    int i;
+    for (bytes = 1; bytes <= 2; bytes++)
+        for (i = 0; i < scaled(count); i++) {
+            void *out;
+            make_case(op, bytes, i);
+            out = make(c.out_count, bytes);
+            expect();
+            tiny_run_case(&c, out);
+            assert_elements(out, expected, c.out_count, bytes, (uint64_t)i);
+            free(out);
+        }
+}
+
+static void conv2d_is_the_sum_over_a_padded_image(void **state) { (void)state; check_cases(TINY_CONV2D, 1500, expect_window); }
+static void depthwise_is_the_sum_over_a_padded_image(void **state) { (void)state; check_cases(TINY_DEPTHWISE, 1500, expect_window); }
+static void avgpool_is_the_mean_of_what_is_inside(void **state) { (void)state; check_cases(TINY_AVGPOOL, 1000, expect_window); }
+static void maxpool_is_the_most_of_what_is_inside(void **state) { (void)state; check_cases(TINY_MAXPOOL, 1000, expect_window); }
+static void linear_is_the_plain_sum(void **state) { (void)state; check_cases(TINY_LINEAR, 1500, expect_linear); }
+static void add_is_three_scalings(void **state) { (void)state; check_cases(TINY_ADD, 1000, expect_pair); }
+static void mul_is_a_scaled_product(void **state) { (void)state; check_cases(TINY_MUL, 1000, expect_pair); }
+
+// -- what others compute --
+
+static void bits_are_those_of_cmsis_nn(void **state) {
+    static int16_t out[TINY_MOST_ELEMENTS];
+    int op, group;
+    int32_t bytes;
+    (void)state;
+    for (op = 0; op < TINY_OPS; op++)
+        for (bytes = 1; bytes <= 2; bytes++)
+            for (group = 0; group < (is_slow() ? 1 : TINY_GROUPS); group++)
+                if (tiny_hash_group(&c, out, (tiny_op)op, bytes, group, tiny_run_case) != tiny_golden[op][bytes - 1][group])
+                    fail_msg("op %d, %s, cases %d ..: other bits", op, bytes == 1 ? "i8" : "i16", group * TINY_GROUP);
+}
+
+// Cases that are all clamped, or never, would show little.
+static void cases_reach_the_inside_and_both_ends(void **state) {
+    static int16_t out[TINY_MOST_ELEMENTS];
+    int op, i;
+    int32_t bytes, k;
+    (void)state;
+    for (op = 0; op < TINY_OPS; op++)
+        for (bytes = 1; bytes <= 2; bytes++) {
+            int inside = 0, low = 0, high = 0, all = 0;
+            for (i = 0; i < 40; i++) {
+                make_case((tiny_op)op, bytes, i);
+                tiny_run_case(&c, out);
+                for (k = 0; k < c.out_count; k++, all++) {
+                    int32_t value = element(out, k, bytes), is_softmax = op == TINY_SOFTMAX;
+                    low += value == (is_softmax ? (bytes == 1 ? -128 : 0) : c.to.low);
+                    high += value == (is_softmax ? (bytes == 1 ? 127 : 32767) : c.to.high);
+                }
+            }
+            inside = all - low - high;
+            assert_true(inside > all / 5 && (low > 0 || op == TINY_MAXPOOL) && (high > 0 || op == TINY_SOFTMAX));
+        }
+}
+
+// -- scaling --
+
+static void scale_rounds_as_is_defined(void **state) {
+    static const int32_t sums[] = { 0, 1, -1, 2, -2, 127, -128, 32767, 65535, -65536, INT32_MAX, INT32_MIN, INT32_MIN + 1 };
+    static const int32_t multipliers[] = { 0, 1 << 30, (1 << 30) + 1, 1500000000, INT32_MAX - 1, INT32_MAX };
+    int32_t shift;
+    size_t i, k;
+    (void)state;
+    c.seed = 5;
+    for (shift = -31; shift <= 30; shift++)
+        for (k = 0; k < sizeof multipliers / sizeof *multipliers; k++)
+            for (i = 0; i < 60; i++) {
+                int32_t sum = i < sizeof sums / sizeof *sums ? sums[i] : tiny_pick(&c, INT32_MIN, INT32_MAX) >> (i % 31);
+                assert_int_equal(nn_int_scale(sum, multipliers[k], shift), scale_by_definition(sum, multipliers[k], shift));
+            }
+}
+
+static void scale_of_halves_goes_away_from_zero(void **state) {
+    int32_t shift, k;
+    (void)state;
+    for (shift = 1; shift < 20; shift++)
+        for (k = -9; k <= 9; k += 2) {   // k / 2 exactly, by a multiplier of 1/2
+            int32_t sum = k * (1 << shift);
+            assert_int_equal(nn_int_scale(sum, 1 << 30, -shift), (k + (k > 0 ? 1 : -1)) / 2);
+        }
+}
+
+static void wide_scale_rounds_as_is_defined(void **state) {
+    static const nn_tiny_target words = { 0, 0, -32768, 32767 };
+    int32_t shift, k;
+    (void)state;
+    c.seed = 6;
+    for (shift = -31; shift <= 7; shift++)
+        for (k = 0; k < 300; k++) {
+            int32_t multiplier = k % 10 ? tiny_multiplier(&c) : k % 20 ? 0x7FFEFFFF + k % 30 : 0x7FFF0000;
+            int64_t sum = (int64_t)(tiny_random(&c) >> 16) - (INT64_C(1) << 47);
+            sum >>= k % 48;
+            assert_int_equal(nn_tiny_finish_wide(sum, multiplier, shift, &words), bound(scale_wide_by_definition(sum, multiplier, shift), &words));
+        }
+}
+
+// Sums of the lengths that the header allows, of the largest products.
+static void longest_sums_fit(void **state) {
+    enum { LONG = 65536 };
+    int8_t *in = (int8_t *)make(LONG, 1), *weight = (int8_t *)make(LONG, 1), out;
+    int16_t *wide = (int16_t *)make(LONG, 2), wide_out;
+    int32_t multiplier = 1 << 30, shift = -24;
+    nn_tiny_weights w = { NULL, NULL, NULL, NULL, 0 };
+    nn_tiny_target to = { -128, 0, -128, 127 }, words = { 0, 0, -32768, 32767 };
+    (void)state;
+    memset(in, 127, LONG);
+    memset(weight, 127, LONG);
+    for (int i = 0; i < LONG; i++) wide[i] = -32768;
+    w.weights = weight;
+    w.multipliers = &multiplier;
+    w.shifts = &shift;
+    nn_tiny_linear_i8(&out, in, &w, &to, 1, LONG, 1);
+    assert_int_equal(out, scale_by_definition(INT64_C(65536) * 255 * 127, multiplier, shift));
+    nn_tiny_linear_i16(&wide_out, wide, &w, &words, 1, LONG, 1);
+    assert_int_equal(wide_out, scale_wide_by_definition(INT64_C(65536) * -32768 * 127, multiplier, shift));
+    free(in);
+    free(weight);
+    free(wide);
+}
+
+// -- gavgpool, scale, concat, lookup, floats, moves --
+
+static void gavgpool_is_the_scaled_sum(void **state) {
+    int32_t bytes, n, k;
+    int i;
+    (void)state;
+    for (bytes = 1; bytes <= 2; bytes++)
+        for (i = 0; i < scaled(500); i++) {
+            int32_t H, W, C, pixels, multiplier, shift;
+            void *out;
+            make_case(TINY_MAXPOOL, bytes, i);
+            H = c.window.in_height;
+            W = c.window.in_width;
+            C = c.window.in_channels;
+            pixels = H * W;
+            multiplier = tiny_multiplier(&c);
+            shift = tiny_pick(&c, -8, 1);
+            out = make(C, bytes);
+            for (n = 0; n < C; n++) {
+                int64_t sum = 0;
+                for (k = 0; k < pixels; k++) sum += element(c.a, k * C + n, bytes) - c.to.in_zero;
+                expected[n] = bound((int64_t)scale_by_definition(sum, multiplier, shift) + c.to.zero, &c.to);
+            }
+            if (bytes == 1) nn_tiny_gavgpool_i8((int8_t *)out, (const int8_t *)c.a, pixels, C, multiplier, shift, &c.to);
+            else nn_tiny_gavgpool_i16((int16_t *)out, c.a, pixels, C, multiplier, shift, &c.to);
+            assert_elements(out, expected, C, bytes, (uint64_t)i);
+            free(out);
+        }
+}
+
+static void concat_scales_each_input_to_its_channels(void **state) {
+    int32_t bytes, pixel_at, n;
+    int i;
+    (void)state;
+    for (bytes = 1; bytes <= 2; bytes++)
+        for (i = 0; i < scaled(400); i++) {
+            int32_t outer, inner[2], N, at = 0, k, is_same;
+            void *out;
+            make_case(TINY_ADD, bytes, i);
+            outer = tiny_pick(&c, 1, 9);
+            inner[0] = tiny_pick(&c, 1, 10);
+            inner[1] = tiny_pick(&c, 1, 10);
+            N = inner[0] + inner[1];
+            out = make(outer * N, bytes);
+            tiny_fill(&c, c.a, outer * 10, bytes, bytes == 1 ? -128 : -32768, bytes == 1 ? 127 : 32767);
+            tiny_fill(&c, c.b, outer * 10, bytes, bytes == 1 ? -128 : -32768, bytes == 1 ? 127 : 32767);
+            for (k = 0; k < 2; k++) {
+                const int16_t *in = k ? c.b : c.a;
+                int32_t multiplier = tiny_multiplier(&c), shift = tiny_pick(&c, -2, 2);
+                is_same = !tiny_pick(&c, 0, 3);
+                if (is_same) {
+                    multiplier = 1 << 30;
+                    shift = 1;
+                    c.to.in_zero = c.to.zero;
+                }
+                for (pixel_at = 0; pixel_at < outer; pixel_at++)
+                    for (n = 0; n < inner[k]; n++)
+                        expected[pixel_at * N + at + n] = bound(
+                            (int64_t)scale_by_definition(element(in, pixel_at * inner[k] + n, bytes) - c.to.in_zero, multiplier, shift) + c.to.zero, &c.to);
+                if (bytes == 1)
+                    nn_tiny_concat_i8((int8_t *)out, (const int8_t *)in, outer, inner[k], N, at, multiplier, shift, &c.to);
+                else nn_tiny_concat_i16((int16_t *)out, in, outer, inner[k], N, at, multiplier, shift, &c.to);
+                at += inner[k];
+            }
+            assert_elements(out, expected, outer * N, bytes, (uint64_t)i);
+            free(out);
+        }
+}
+
+static void lookups_read_tables(void **state) {
+    int8_t bytes[256], out[256], table[256];
+    int16_t words[3] = { -32768, 100, 32767 }, wide[3], lines[513];
+    int i;
+    (void)state;
+    for (i = 0; i < 256; i++) {
+        bytes[i] = (int8_t)(i - 128);
+        table[i] = (int8_t)(i * 7 % 256 - 128);
+    }
+    nn_tiny_lookup_i8(out, bytes, 256, table);
+    assert_memory_equal(out, table, 256);
+    for (i = 0; i < 513; i++) lines[i] = (int16_t)(i * 60 - 16000);
+    nn_tiny_lookup_i16(wide, words, 3, lines);
+    assert_int_equal(wide[0], lines[0]);
+    assert_int_equal(wide[1], lines[256] + (60 * 100 + 64) / 128);  // entry 256 is that of 0
+    assert_int_equal(wide[2], lines[511] + (60 * 127 + 64) / 128);
+    for (i = -32768; i < 32768; i++) {      // a table of x / 2, between its entries, too
+        int16_t x = (int16_t)i, y;
+        lines[(i + 32768) / 128] = (int16_t)((i & ~127) / 2);
+        lines[(i + 32768) / 128 + 1] = (int16_t)(((i & ~127) + 128) / 2);
+        nn_tiny_lookup_i16(&y, &x, 1, lines);
+        assert_in_range(2 * y - i + 1, 0, 2);
+    }
+}
+
+static void floats_come_back_within_half_a_step(void **state) {
+    float in[200], back[200];
+    int8_t bytes[200];
+    int16_t words[200];
+    nn_tiny_target to8 = { 0, 11, -128, 127 }, to16 = { 0, 0, -32768, 32767 };
+    int i;
+    (void)state;
+    c.seed = 7;
+    for (i = 0; i < 200; i++) in[i] = (float)tiny_pick(&c, -1000, 1000) / 1000.0f;
+    nn_tiny_quantize_i8(bytes, in, 200, 1.0f / 100.0f, &to8);
+    nn_tiny_dequantize_i8(back, bytes, 200, 1.0f / 100.0f, 11);
+    for (i = 0; i < 200; i++) assert_true(fabsf(back[i] - in[i]) <= 0.00501f);
+    nn_tiny_quantize_i16(words, in, 200, 1.0f / 32767.0f, &to16);
+    nn_tiny_dequantize_i16(back, words, 200, 1.0f / 32767.0f, 0);
+    for (i = 0; i < 200; i++) assert_true(fabsf(back[i] - in[i]) <= 0.501f / 32767.0f);
+}
+
+static void moves_put_pixels_where_they_belong(void **state) {
+    int32_t bytes, y, x, n;
+    int i;
+    (void)state;
+    for (bytes = 1; bytes <= 2; bytes++)
+        for (i = 0; i < scaled(200); i++) {
+            nn_tiny_window *w = &c.window;
+            int32_t scale_y, scale_x, C, H, W;
+            void *out;
+            do make_case(TINY_MAXPOOL, bytes, i++); while (c.in_count > 1000);
+            C = w->in_channels;
+            w->pad_top = tiny_pick(&c, 0, 2);
+            w->pad_left = tiny_pick(&c, 0, 2);
+            w->out_height = H = w->pad_top + w->in_height + tiny_pick(&c, 0, 2);
+            w->out_width = W = w->pad_left + w->in_width + tiny_pick(&c, 0, 2);
+            out = make(H * W * C, bytes);
+            for (y = 0; y < H; y++)
+                for (x = 0; x < W; x++)
+                    for (n = 0; n < C; n++) {
+                        int32_t from_y = y - w->pad_top, from_x = x - w->pad_left;
+                        int is_inside = from_y >= 0 && from_x >= 0 && from_y < w->in_height && from_x < w->in_width;
+                        expected[(y * W + x) * C + n] = is_inside ? element(c.a, (from_y * w->in_width + from_x) * C + n, bytes) : c.to.zero;
+                    }
+            if (bytes == 1) nn_tiny_pad_i8((int8_t *)out, (const int8_t *)c.a, w, c.to.zero);
+            else nn_tiny_pad_i16((int16_t *)out, c.a, w);
+            assert_elements(out, expected, H * W * C, bytes, (uint64_t)i);
+            free(out);
+
+            scale_y = tiny_pick(&c, 1, 2);
+            scale_x = tiny_pick(&c, 1, 3);
+            H = w->in_height * scale_y;
+            W = w->in_width * scale_x;
+            out = make(H * W * C, bytes);
+            for (n = 0; n < H * W * C; n++) {
+                int32_t at = n / C, row = at / W / scale_y, column = at % W / scale_x;
+                expected[n] = element(c.a, (row * w->in_width + column) * C + n % C, bytes);
+            }
+            nn_tiny_upsample(out, c.a, w->in_height, w->in_width, C * bytes, scale_y, scale_x);
+            assert_elements(out, expected, H * W * C, bytes, (uint64_t)i);
+            free(out);
+        }
+}
+
+// -- softmax --
+
+// The real softmax, with the scale that multiplier and shift stand for.
+static void softmax_i8_is_within_a_step_of_the_real_one(void **state) {
+    int i;
+    (void)state;
+    for (i = 0; i < scaled(500); i++) {
+        int8_t *out;
+        const int8_t *in = (const int8_t *)c.a;
+        int32_t r, n;
+        make_case(TINY_SOFTMAX, 1, i);
+        out = (int8_t *)make(c.out_count, 1);
+        nn_tiny_softmax_i8(out, in, c.R, c.N, &c.softmax);
+        for (r = 0; r < c.R; r++) {
+            double sum = 0.0, scale = ldexp(c.softmax.multiplier, c.softmax.shift - 31 - 26);
+            for (n = 0; n < c.N; n++) sum += exp((in[r * c.N + n] - 127) * scale);
+            for (n = 0; n < c.N; n++) {
+                double real = 256.0 * exp((in[r * c.N + n] - 127) * scale) / sum - 128.0;
+                if (real > 127.0) real = 127.0;
+                assert_true(fabs(out[r * c.N + n] - real) < 1.01);
+            }
+        }
+        free(out);
+    }
+}
+
+static void softmax_i8_of_very_many_classes_is_nothing_for_each(void **state) {
+    int8_t *x = (int8_t *)make(4000, 1);
+    nn_tiny_softmax p = { 1 << 30, 20, -100 };
+    int i;
+    (void)state;
+    memset(x, 5, 4000);
+    nn_tiny_softmax_i8(x, x, 1, 4000, &p);
+    for (i = 0; i < 4000; i++) assert_int_equal(x[i], -128);
+    free(x);
+}
+
+static void softmax_i16_is_near_the_real_one(void **state) {
+    static int16_t exp_table[513], reciprocal_table[513];
+    int i;
+    (void)state;
+    for (i = 0; i <= 512; i++) {
+        exp_table[i] = (int16_t)lrint(fmin(32767.0, 32768.0 * exp(-10.0 + 10.0 * i / 512.0)));
+        reciprocal_table[i] = (int16_t)lrint(fmin(32767.0, 32768.0 / (1.0 + i / 512.0)));
+    }
+    for (i = 0; i < scaled(300); i++) {
+        int16_t *out;
+        int32_t r, n;
+        double scale = 1.0 / 4096.0, factor = scale * 65535.0 / 10.0;
+        make_case(TINY_SOFTMAX, 2, i);
+        c.softmax.multiplier = (int32_t)lrint(factor / 2.0 * 2147483648.0);
+        c.softmax.shift = 1;
+        out = (int16_t *)make(c.out_count, 2);
+        nn_tiny_softmax_i16(out, c.a, c.R, c.N, &c.softmax, exp_table, reciprocal_table);
+        for (r = 0; r < c.R; r++) {
+            double sum = 0.0;
+            for (n = 0; n < c.N; n++) sum += exp((c.a[r * c.N + n] - 32768) * scale);
+            for (n = 0; n < c.N; n++)
+                assert_true(fabs(out[r * c.N + n] - 32768.0 * exp((c.a[r * c.N + n] - 32768) * scale) / sum) < 40.0);
+        }
+        free(out);
+    }
+}
+
+// -- checks --
+
+static void assert_says(const char *said, const char *expected_text) {
+    if (!expected_text) assert_null(said);
+    else {
+        assert_non_null(said);
+        assert_string_equal(said, expected_text);
+    }
+}
+
+static void checks_say_what_is_wrong(void **state) {
+    static const struct { int field; int32_t value; const char *text; } wrong[] = {
+        { 0, 0, "the input has no elements" }, { 1, -1, "the input has no elements" }, { 2, 0, "the input has no elements" },
+        { 3, 0, "the window has no elements" }, { 4, 0, "the window has no elements" },
+        { 5, 0, "a stride is below 1" }, { 6, -3, "a stride is below 1" },
+        { 7, -1, "a padding is below 0" }, { 8, -1, "a padding is below 0" },
+        { 9, 0, "a dilation is below 1" }, { 10, 0, "a dilation is below 1" },
+        { 11, 0, "the output has no elements" }, { 12, 0, "the output has no elements" }, { 13, 0, "the output has no elements" },
+        { 7, 5, "the first window ends before the input" }, { 8, 3, "the first window ends before the input" },
+        { 11, 7, "the last window begins behind the input" }, { 12, 9, "the last window begins behind the input" },
+        { 13, 5, "the output's channels are no multiple of the input's" },
+        { 3, 1 << 30, "a sum has too many terms" },
+        { 7, 4, NULL }, { 8, 2, NULL }, { 11, 6, NULL }, { 12, 8, NULL },
+    };
+    static const int32_t good[14] = { 10, 7, 4, 3, 3, 2, 1, 1, 1, 2, 1, 5, 7, 8 };
+    int32_t fields[14], multipliers[2] = { 1 << 30, INT32_MAX }, shifts[2] = { 30, -31 };
+    int8_t weight = 1;
+    nn_tiny_weights w = { NULL, NULL, NULL, NULL, 1 };
+    nn_tiny_window window;
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        memcpy(fields, good, sizeof fields);
+        memcpy(&window, fields, sizeof window);
+        assert_says(nn_tiny_check_window(&window, 1, 1), NULL);
+        fields[wrong[i].field] = wrong[i].value;
+        memcpy(&window, fields, sizeof window);
+        assert_says(nn_tiny_check_window(&window, 1, 1), wrong[i].text);
+    }
+    memcpy(&window, good, sizeof window);
+    window.in_channels = 65536 / 9 + 1;
+    assert_says(nn_tiny_check_window(&window, 0, 1), "a sum has too many terms");
+    assert_says(nn_tiny_check_window(&window, 0, 2), NULL);
+    for (i = 0; i < 400; i++) {     // what the other tests run is allowed
+        make_case(i % 2 ? TINY_CONV2D : TINY_DEPTHWISE, 1 + (int32_t)i / 2 % 2, (int)i);
+        assert_says(nn_tiny_check_window(&c.window, c.op == TINY_DEPTHWISE, c.bytes), NULL);
+        assert_says(nn_tiny_check_weights(&c.weights, c.window.out_channels, c.bytes), NULL);
+    }
+    assert_says(nn_tiny_check_weights(&w, 2, 1), "an array is missing");
+    w.weights = &weight;
+    w.multipliers = multipliers;
+    w.shifts = shifts;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), NULL);
+    assert_says(nn_tiny_check_weights(&w, 2, 2), "a shift is out of range");
+    shifts[1] = -32;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), "a shift is out of range");
+    w.per_channel = 0;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), NULL);
+    multipliers[0] = (1 << 30) - 1;
+    assert_says(nn_tiny_check_weights(&w, 2, 1), "a multiplier is not 0, nor 2^30 .. 2^31 - 1");
+}
+
+// -- rows --
+
+// An image as a ring of `rows` rows with a gap behind each, into which rows are put as they are needed.
+typedef struct ring {
+    unsigned char *at;
+    int32_t rows, row_bytes, pitch, shift, made;
+} ring;
+
+static ring make_ring(int32_t rows, int32_t row_bytes) {
+    ring r = { NULL, rows, row_bytes, row_bytes + tiny_pick(&c, 0, 3) * 2, tiny_pick(&c, 0, rows - 1), 0 };
+    r.at = (unsigned char *)make(rows * r.pitch, 1);
+    return r;
+}
+
+static unsigned char *ring_row(const ring *r, int32_t row) { return r->at + (row + r->shift) % r->rows * r->pitch; }
+
+static nn_tiny_in ring_in(const ring *r) {
+    nn_tiny_in x = { NULL, r->pitch, r->rows, r->shift };
+    x.at = r->at;
+    return x;
+}
+
+static nn_tiny_out ring_out(const ring *r) {
+    nn_tiny_out x = { r->at, r->pitch, r->rows, r->shift };
+    return x;
+}
+
+// Rows up to `end` of an image of which the ring keeps the last ones.
+static void take_rows(ring *r, const void *image_of, int32_t end) {
+    for (; r->made < end; r->made++)
+        memcpy(ring_row(r, r->made), (const unsigned char *)image_of + r->made * r->row_bytes, (size_t)r->row_bytes);
+}
+
+static void run_rows(const nn_tiny_out *out, const nn_tiny_in *a, const nn_tiny_in *b, int32_t n, int32_t first, int32_t count) {
+    int wide = c.bytes == 2;
+    switch (c.op) {
+    case TINY_CONV2D: (wide ? nn_tiny_conv2d_i16_rows : nn_tiny_conv2d_i8_rows)(out, a, &c.window, &c.weights, &c.to, first, count); break;
+    case TINY_DEPTHWISE:
+        (wide ? nn_tiny_depthwise_i16_rows : nn_tiny_depthwise_i8_rows)(out, a, &c.window, &c.weights, &c.to, first, count);
+        break;
+    case TINY_LINEAR:
+        (wide ? nn_tiny_linear_i16_rows : nn_tiny_linear_i8_rows)(out, a, &c.weights, &c.to, c.K, c.N, first, count);
+        break;
+    case TINY_AVGPOOL: (wide ? nn_tiny_avgpool_i16_rows : nn_tiny_avgpool_i8_rows)(out, a, &c.window, &c.to, first, count); break;
+    case TINY_MAXPOOL: (wide ? nn_tiny_maxpool_i16_rows : nn_tiny_maxpool_i8_rows)(out, a, &c.window, &c.to, first, count); break;
+    case TINY_ADD: (wide ? nn_tiny_add_i16_rows : nn_tiny_add_i8_rows)(out, a, b, n, &c.pair, first, count); break;
+    case TINY_MUL: (wide ? nn_tiny_mul_i16_rows : nn_tiny_mul_i8_rows)(out, a, b, n, &c.pair, first, count); break;
+    case TINY_SOFTMAX:
+        if (wide) nn_tiny_softmax_i16_rows(out, a, 1, n, &c.softmax, c.exp_table, c.reciprocal_table, first, count);
+        else nn_tiny_softmax_i8_rows(out, a, 1, n, &c.softmax, first, count);
+        break;
+    case TINY_OPS: break;
+    }
+}
+
+// A whole case by calls for some rows, its input and output in rings as small as they may be.
+static void check_rows(const void *whole) {
+    const nn_tiny_window *w = &c.window;
+    int is_window = c.op <= TINY_DEPTHWISE || c.op == TINY_AVGPOOL || c.op == TINY_MAXPOOL;
+    int32_t most = tiny_pick(&c, 1, 3), in_rows = c.R, out_rows = c.R, reach = 1, stride = 1, pad = 0, first = 0, count, y;
+    int32_t in_bytes, out_bytes;
+    ring a, b, out;
+    nn_tiny_in in_a, in_b;
+    nn_tiny_out to;
+    if (c.op == TINY_ADD || c.op == TINY_MUL) in_rows = out_rows = c.N % 3 ? 1 : 3;
+    if (is_window) {
+        in_rows = w->in_height;
+        out_rows = w->out_height;
+        stride = w->stride_y;
+        pad = w->pad_top;
+        reach = (w->height - 1) * w->dilation_y + 1;
+    }
+    in_bytes = c.in_count / in_rows * c.bytes;
+    out_bytes = c.out_count / out_rows * c.bytes;
+    a = make_ring((most - 1) * stride + reach, in_bytes);
+    b = make_ring(most, in_bytes);
+    out = make_ring(most, out_bytes);
+    in_a = ring_in(&a);
+    in_b = ring_in(&b);
+    to = ring_out(&out);
+    for (; first < out_rows; first += count) {
+        int32_t end;
+        count = tiny_pick(&c, 1, most);
+        if (count > out_rows - first) count = out_rows - first;
+        end = (first + count - 1) * stride - pad + reach;
+        take_rows(&a, c.a, end < in_rows ? end : in_rows);
+        take_rows(&b, c.b, first + count < in_rows ? first + count : in_rows);
+        run_rows(&to, &in_a, &in_b, in_bytes / c.bytes, first, count);
+        for (y = first; y < first + count; y++)
+            if (memcmp(ring_row(&out, y), (const unsigned char *)whole + y * out_bytes, (size_t)out_bytes) != 0)
+                fail_msg("op %d, %d bytes, seed %llu: row %d differs", (int)c.op, (int)c.bytes, (unsigned long long)c.seed, (int)y);
+    }
+    free(a.at);
+    free(b.at);
+    free(out.at);
+}
+
+static void rows_of_rings_have_the_bits_of_whole_images(void **state) {
+    int op, i;
+    int32_t bytes;
+    (void)state;
+    for (op = 0; op < TINY_OPS; op++)
+        for (bytes = 1; bytes <= 2; bytes++)
+            for (i = 0; i < scaled(500); i++) {
+                void *whole;
+                make_case((tiny_op)op, bytes, i);
+                whole = make(c.out_count, bytes);
+                tiny_run_case(&c, whole);
+                check_rows(whole);
+                free(whole);
+            }
+}
+
+// The kernels without cases of their own.
+static void rows_of_other_kernels_have_the_bits_of_whole_images(void **state) {
+    int i;
+    (void)state;
+    for (i = 0; i < scaled(200); i++) {
+        int8_t whole[4096], part[4096], table[256];
+        float floats[2048], float_rows[2048];
+        int32_t n = 1 + i % 40, rows = 1 + i % 5, k, first, inner = 1 + i % 7;
+        nn_tiny_in in;
+        nn_tiny_out out;
+        nn_tiny_window w;
+        make_case(TINY_CONV2D, 1, i);
+        for (k = 0; k < 256; k++) table[k] = (int8_t)tiny_pick(&c, -128, 127);
+        tiny_fill(&c, c.a, 1000, 1, -128, 127);
+        in = nn_tiny_whole_in(c.a, n);
+        out = nn_tiny_whole_out(part, n);
+        nn_tiny_lookup_i8(whole, (const int8_t *)c.a, n * rows, table);
+        for (first = 0; first < rows; first += 2) nn_tiny_lookup_i8_rows(&out, &in, n, table, first, rows - first < 2 ? 1 : 2);
+        assert_memory_equal(whole, part, (size_t)(n * rows));
+
+        nn_tiny_scale_i8(whole, (const int8_t *)c.a, n * rows, 1 << 30, 0, &c.to);
+        for (first = 0; first < rows; first++) nn_tiny_scale_i8_rows(&out, &in, n, 1 << 30, 0, &c.to, first, 1);
+        assert_memory_equal(whole, part, (size_t)(n * rows));
+
+        nn_tiny_dequantize_i8(floats, (const int8_t *)c.a, n * rows, 0.25f, 3);
+        out = nn_tiny_whole_out(float_rows, n * (int32_t)sizeof(float));
+        nn_tiny_dequantize_i8_rows(&out, &in, n, 0.25f, 3, 0, rows);
+        assert_memory_equal(floats, float_rows, (size_t)(n * rows) * sizeof(float));
+        in = nn_tiny_whole_in(floats, n * (int32_t)sizeof(float));
+        out = nn_tiny_whole_out(part, n);
+        nn_tiny_quantize_i8(whole, floats, n * rows, 0.5f, &c.to);
+        nn_tiny_quantize_i8_rows(&out, &in, n, 0.5f, &c.to, 0, rows);
+        assert_memory_equal(whole, part, (size_t)(n * rows));
+
+        in = nn_tiny_whole_in(c.a, n * inner);
+        out = nn_tiny_whole_out(part, n * (inner + 2));
+        memset(whole, 0, sizeof whole);
+        memset(part, 0, sizeof part);
+        nn_tiny_concat_i8(whole, (const int8_t *)c.a, n * rows, inner, inner + 2, 1, 1600000000, 0, &c.to);
+        for (first = 0; first < rows; first++)
+            nn_tiny_concat_i8_rows(&out, &in, n, inner, inner + 2, 1, 1600000000, 0, &c.to, first, 1);
+        assert_memory_equal(whole, part, (size_t)(n * rows * (inner + 2)));
+
+        memset(&w, 0, sizeof w);
+        w.in_height = rows;
+        w.in_width = n;
+        w.in_channels = w.out_channels = inner;
+        w.pad_top = i % 2;
+        w.pad_left = i % 3;
+        w.out_height = rows + w.pad_top + 1;
+        w.out_width = n + w.pad_left + i % 2;
+        out = nn_tiny_whole_out(part, w.out_width * inner);
+        nn_tiny_pad_i8(whole, (const int8_t *)c.a, &w, 7);
+        for (first = 0; first < w.out_height; first++) nn_tiny_pad_i8_rows(&out, &in, &w, 7, first, 1);
+        assert_memory_equal(whole, part, (size_t)(w.out_height * w.out_width * inner));
+
+        out = nn_tiny_whole_out(part, 2 * n * inner);
+        nn_tiny_upsample(whole, c.a, rows, n, inner, 1, 2);
+        for (first = 0; first < rows; first++) nn_tiny_upsample_rows(&out, &in, n, inner, 1, 2, first, 1);
+        assert_memory_equal(whole, part, (size_t)(2 * n * rows * inner));
+
+        out = nn_tiny_whole_out(part, inner);
+        nn_tiny_gavgpool_i8(whole, (const int8_t *)c.a, rows * n, inner, 1 << 30, -3, &c.to);
+        nn_tiny_gavgpool_i8_rows(&out, &in, rows, n, inner, 1 << 30, -3, &c.to, 0, 1);
+        nn_tiny_gavgpool_i8_rows(&out, &in, rows, n, inner, 1 << 30, -3, &c.to, 1, 1);  // there is no row 1
+        assert_memory_equal(whole, part, (size_t)inner);
+    }
+}
+
+static void no_rows_write_nothing(void **state) {
+    int op;
+    int32_t bytes;
+    (void)state;
+    for (op = 0; op < TINY_OPS; op++)
+        for (bytes = 1; bytes <= 2; bytes++) {
+            static int16_t out[64];
+            nn_tiny_in in;
+            nn_tiny_out to = nn_tiny_whole_out(out, 2);
+            make_case((tiny_op)op, bytes, 3);
+            in = nn_tiny_whole_in(c.a, 2);
+            run_rows(&to, &in, &in, 1, 0, 0);
+            assert_int_equal(out[0], 0);
+        }
+}
+
+static void elementwise_kernels_may_overwrite_an_input(void **state) {
+    static const tiny_op ops[] = { TINY_ADD, TINY_MUL, TINY_SOFTMAX };
+    size_t k;
+    int32_t bytes;
+    int i;
+    (void)state;
+    for (k = 0; k < 3; k++)
+        for (bytes = 1; bytes <= 2; bytes++)
+            for (i = 0; i < scaled(100); i++) {
+                void *out;
+                make_case(ops[k], bytes, i);
+                out = make(c.out_count, bytes);
+                tiny_run_case(&c, out);
+                tiny_run_case(&c, c.a);
+                assert_memory_equal(out, c.a, (size_t)(c.out_count * bytes));
+                free(out);
+            }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_those_of_cmsis_nn),
+        cmocka_unit_test(cases_reach_the_inside_and_both_ends),
+        cmocka_unit_test(conv2d_is_the_sum_over_a_padded_image),
+        cmocka_unit_test(depthwise_is_the_sum_over_a_padded_image),
+        cmocka_unit_test(linear_is_the_plain_sum),
+        cmocka_unit_test(avgpool_is_the_mean_of_what_is_inside),
+        cmocka_unit_test(maxpool_is_the_most_of_what_is_inside),
+        cmocka_unit_test(gavgpool_is_the_scaled_sum),
+        cmocka_unit_test(add_is_three_scalings),
+        cmocka_unit_test(mul_is_a_scaled_product),
+        cmocka_unit_test(concat_scales_each_input_to_its_channels),
+        cmocka_unit_test(lookups_read_tables),
+        cmocka_unit_test(floats_come_back_within_half_a_step),
+        cmocka_unit_test(moves_put_pixels_where_they_belong),
+        cmocka_unit_test(softmax_i8_is_within_a_step_of_the_real_one),
+        cmocka_unit_test(softmax_i8_of_very_many_classes_is_nothing_for_each),
+        cmocka_unit_test(softmax_i16_is_near_the_real_one),
+        cmocka_unit_test(scale_rounds_as_is_defined),
+        cmocka_unit_test(scale_of_halves_goes_away_from_zero),
+        cmocka_unit_test(wide_scale_rounds_as_is_defined),
+        cmocka_unit_test(longest_sums_fit),
+        cmocka_unit_test(checks_say_what_is_wrong),
+        cmocka_unit_test(rows_of_rings_have_the_bits_of_whole_images),
+        cmocka_unit_test(rows_of_other_kernels_have_the_bits_of_whole_images),
+        cmocka_unit_test(no_rows_write_nothing),
+        cmocka_unit_test(elementwise_kernels_may_overwrite_an_input),
+    };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
