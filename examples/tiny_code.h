@@ -190,7 +190,7 @@ static tiny_table tiny_table_of(const tiny_code *c, int32_t id) {
     case TINY_GAVGPOOL: return is_integer ? TINY_MEANS : TINY_FLOAT_MATRICES;
     case TINY_SOFTMAX: return is_integer ? TINY_SOFTMAXES : TINY_FLOAT_MATRICES;
     case TINY_ADD: case TINY_MUL: return is_integer ? TINY_PAIRS : TINY_FLOAT_PAIRS;
-    case TINY_RELU: case TINY_RELU6: return is_integer ? TINY_SCALES : TINY_FLOAT_ELEMENTS;
+    case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE: return is_integer ? TINY_SCALES : TINY_FLOAT_ELEMENTS;
     case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return TINY_LOOKUPS;
     case TINY_CONCAT: return is_integer ? TINY_CONCATS : TINY_FLOAT_CONCATS;
     case TINY_UPSAMPLE: case TINY_PAD: return TINY_MOVES;
@@ -611,7 +611,7 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     case TINY_MUL:
         return is_float ? "&nn_tiny_mul_f32(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->to);\n"
                         : "&nn_tiny_mul_@(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->pair);\n";
-    case TINY_RELU: case TINY_RELU6:
+    case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE:
         return is_float ? "!nn_tiny_bound_f32(`, ^, k->n, &k->to);\n" : "!nn_tiny_scale_@(`, ^, k->n, k->multiplier, k->shift, &k->to);\n";
     case TINY_SOFTMAX: return is_float ? "!nn_tiny_softmax_f32(`, ^, k->R, k->N);\n" : "!nn_tiny_softmax_@(`, ^, k->R, k->n, &k->softmax);\n";
     case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
@@ -744,7 +744,7 @@ static const char *tiny_cmsis_body_of(const tiny_node *n) {
         return "    arm_softmax_s8((const int8_t *)in0, k->rows * k->R, k->n, k->softmax.multiplier, k->softmax.shift, k->softmax.least,\n"
                "                   (int8_t *)out0);\n";
     case TINY_GAVGPOOL: case TINY_CONCAT: case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: case TINY_RELU: case TINY_RELU6:
-    case TINY_UPSAMPLE: case TINY_PAD: case TINY_CONVERT: case TINY_OP_COUNT: break;
+    case TINY_REQUANTIZE: case TINY_UPSAMPLE: case TINY_PAD: case TINY_CONVERT: case TINY_OP_COUNT: break;
     }
     return "";
 #undef TINY_CONV_PARTS

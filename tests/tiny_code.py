@@ -110,7 +110,7 @@ def relation(n, k):
         return '%d/%d/%d%s' % (n.kernel[0], n.stride[0], n.pad[0], tail) if n.op != 'pad' or n.pad[0] == n.pad[2] == 0 else None
     if n.op == 'upsample':
         return 'up%d' % n.stride[0]
-    if n.op in ('add', 'mul', 'relu', 'relu6', 'sigmoid', 'tanh', 'hardswish', 'softmax') or (n.op == 'concat' and n.axis):
+    if n.op in ('add', 'mul', 'requantize', 'relu', 'relu6', 'sigmoid', 'tanh', 'hardswish', 'softmax') or (n.op == 'concat' and n.axis):
         return '1:1'
     if n.op == 'linear' and len(n.weights) // n.shape[2] == k.shape[2]:
         return '1:1' if n.shape[:2] == k.shape[:2] else None
@@ -452,7 +452,7 @@ class Run:
             return [bound(f32(a + b)) for a, b in self.pairs(x)]
         if n.op == 'mul':
             return [bound(f32(a * b)) for a, b in self.pairs(x)]
-        if n.op in ('relu', 'relu6'):
+        if n.op in ('relu', 'relu6', 'requantize'):
             return [bound(a) for a in x[0]]
         return self.moved(n, x, 0.0)
 
@@ -522,7 +522,7 @@ class Run:
         if n.op == 'mul':
             m = multiplier(product(ratio(k[0].scale), ratio(k[1].scale)), ratio(q.scale))
             return [finish(scale((u - k[0].zero) * (v - k[1].zero), m)) for u, v in self.pairs(x)]
-        if n.op in ('relu', 'relu6'):
+        if n.op in ('relu', 'relu6', 'requantize'):
             m = multiplier(ratio(k[0].scale), ratio(q.scale))
             return [finish(scale(v - k[0].zero, m)) for v in x[0]]
         if n.op in ('sigmoid', 'tanh', 'hardswish'):
@@ -668,7 +668,8 @@ def branch_net(seed):
     m = net.add('m', 'tanh', [k])
     o = net.add('o', 'concat', [m, k], axis=1)
     p = net.add('p', 'concat', [o, o], axis=0)
-    net.add('q', 'relu', [p])
+    q = net.add('q', 'relu', [p])
+    net.add('r', 'requantize', [q])
     return net
 
 
