@@ -49,6 +49,7 @@ VK_PARTS := $(addprefix src/vk/,$(shell awk '{print $$1}' src/vk/ORDER))
 
 # Compute shaders: the file or the folder that holds their words, the folder of their sources, their prefix.
 SHADERS  := src/vk/words,shaders,tli_vk_ examples/vk_nn.h,examples/shaders,vk_nn_ \
+            examples/vk_image.h,examples/shaders/image,vk_image_ \
             examples/engine_shaders.h,examples/shaders/engine,engine_ tests/support/vk_layers.h,tests/shaders,vk_ \
             tests/bench/bench_vk.c,tests/bench/shaders,bench_ tests/bench/vk_busy.h,tests/bench/shaders/busy,bench_
 

@@ -201,9 +201,10 @@ static int read_decimal(const char *text, decimal *d) {
 
 // Bytes that a suffix stands for; 0 = unknown.
 static uint64_t unit_of(const char *suffix) {
-    static const char *const names[] = { "", "B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB" };
+    static const char *const names[] = { "", "B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB",
+                                         "K", "M", "G" };    // these as linkers have them
     static const uint64_t units[] = { 1, 1, 1000, 1000, 1000000, 1000000000, 1000000000000u,
-                                      1024, 1048576, 1073741824, 1099511627776u };
+                                      1024, 1048576, 1073741824, 1099511627776u, 1024, 1048576, 1073741824 };
     size_t i;
     for (i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(suffix, names[i]) == 0) return units[i];
@@ -337,6 +338,7 @@ typedef struct options {
     int         bank_count;
     const char *precision, *profiles;
     const char *loss;
+    const char *ram, *flash, *minimize;       // limits, with --loss
     const char *ranks, *chunks;
     int         rows, inference, pareto, explain, front, default_profiles, live, order, compile, split, recommend;
     int         data, automatic, gpipe;       // of --ranks
@@ -417,7 +419,15 @@ static const char *const usage[] = {
     "      memory=900GB/s  conversions take what moving their bytes takes, see --cost-unit; else what",
     "                      the machine of the profiles takes; else a unit of cost an element",
     "      device=NAME     rows of profiles for this device count, too",
-    "  --front           loss against time, or bytes: every point between which there is a choice",
+    "  --ram B           formats of an inference within limits of RAM, which is the placed arena with",
+    "  --flash B         conversions and, with --rows, line buffers; of weights and constants; and of the",
+    "  --loss L          losses of all nodes. Any two of them: least of the third. All three: least cost.",
+    "                    --ram any is no limit. Words of --precision that set no limit and objective say",
+    "                    what may be chosen. The plan is for the RAM that was found, unless --budget says",
+    "                    more",
+    "  --minimize WHAT   least of this, within the limits: ram, flash, loss or cost",
+    "  --front           loss against time, or bytes: every point between which there is a choice; with",
+    "                    --ram or --flash: choices of which none is worse in RAM, flash and loss",
     "  --profiles FILE   what schemes lose and gain, op by op, and for single nodes where it was",
     "                    measured, instead of the default table; - is standard input. Of a machine like",
     "                    that of examples/x86-64.profiles; 05_quantize --profiles writes that of yours",
@@ -564,6 +574,9 @@ static int take_option(const option_row *row, const char *value, int has_own, in
     return CODE_OK;
 }
 
+// Whether formats are chosen within limits of RAM, flash and loss.
+static int has_limits(const options *o) { return o->ram || o->flash || o->minimize; }
+
 static int check_precision_options(const options *o) {
     const char *const names[] = { "--budget", "--host-budget", "--policy", "--schedule", "--c-table",
                                   "--html", "--align", "--lifetimes", "--places", "--bank", "--block", "--c-code",
@@ -571,18 +584,35 @@ static int check_precision_options(const options *o) {
     const char *const plans[] = { o->budget, o->host_budget, o->policy, o->schedule, o->c_table, o->html,
                                   o->align, o->lifetimes, o->places, o->banks[0], o->block, o->c_code, o->in_flight };
     size_t i;
-    if (o->profiles && !o->precision && !o->front && !o->loss)
-        return fail(CODE_INPUT, "--profiles: is for --precision, --front or --loss");
+    if (o->profiles && !o->precision && !o->front && !o->loss && !has_limits(o))
+        return fail(CODE_INPUT, "--profiles: is for --precision, --front, --loss or limits like --ram");
     if (o->profiles && strcmp(o->profiles, "-") == 0 && strcmp(o->model, "-") == 0)
         return fail(CODE_INPUT, "-: the model and the profiles cannot both be standard input");
     for (i = 0; o->front && i < sizeof names / sizeof *names; i++)
-        if (plans[i]) return fail(CODE_INPUT, "%s: is for one choice, --front makes many", names[i]);
+        if (plans[i] && !(has_limits(o) && plans[i] == o->align)) return fail(CODE_INPUT, "%s: is for one choice, --front makes many", names[i]);
     if (o->front && o->pareto) return fail(CODE_INPUT, "--front: draws one curve, --pareto another");
     if (o->front && o->explain) return fail(CODE_INPUT, "--explain: is for one choice, --front makes many");
     return CODE_OK;
 }
 
 static int compiles(const options *o) { return o->compile || o->recommend; }
+
+static int check_limit_options(const options *o) {
+    const struct { int is_there; const char *name; } others[] = {
+        { compiles(o), o->compile ? "--compile" : "--recommend" }, { o->pareto, "--pareto" }, { o->policy != NULL, "--policy" },
+        { o->order, "--order" }, { o->live, "--live" }, { o->bank_count > 0, "--bank" }, { o->split, "--split" },
+    };
+    size_t i;
+    if (!has_limits(o)) return CODE_OK;
+    if (!o->inference)
+        return fail(CODE_INPUT, "%s: is of forwards alone, --inference is missing", o->ram ? "--ram" : o->flash ? "--flash" : "--minimize");
+    for (i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].is_there) return fail(CODE_INPUT, "%s: not beside --ram, --flash or --minimize", others[i].name);
+    if (o->front) return o->minimize || o->loss ? fail(CODE_INPUT, "--front: shows all of RAM, flash and loss: no --loss, --minimize") : CODE_OK;
+    if (!o->minimize && !!o->ram + !!o->flash + !!o->loss < 2)
+        return fail(CODE_INPUT, "--ram, --flash, --loss: give two, and the third is as little as can be, or --minimize");
+    return CODE_OK;
+}
 
 // --compile chooses itself what these options ask for.
 static int check_compile_options(const options *o) {
@@ -597,8 +627,9 @@ static int check_compile_options(const options *o) {
         { o->bank_count > 0, "--bank", "what is compiled lies in one memory" },
     };
     size_t i;
-    if (!compiles(o) && (o->loss || (o->split && !o->rows)))
-        return fail(CODE_INPUT, "%s: is for --compile, which is missing", o->loss ? "--loss" : "--split");
+    if (!compiles(o) && o->loss && !has_limits(o))
+        return fail(CODE_INPUT, "--loss: is for --compile, or beside --ram or --flash, which are missing");
+    if (!compiles(o) && o->split && !o->rows) return fail(CODE_INPUT, "--split: is for --compile, which is missing");
     if (!compiles(o)) return CODE_OK;
     if (o->compile && o->recommend)
         return fail(CODE_INPUT, "--recommend: compiles several strategies, --compile one");
@@ -734,11 +765,14 @@ static int check_optimizer_options(const options *o) {
 static int check_row_options(options *o) {
     if (o->slots && !o->rows) return fail(CODE_INPUT, "--slots: is of the regions of --rows, which is missing");
     if (!o->rows) return CODE_OK;
-    if (o->front || o->pareto || o->recommend) return fail(CODE_INPUT, "--rows: is for one plan: no --front, --pareto, --recommend");
-    if (o->precision && !o->inference) return fail(CODE_INPUT, "--rows: after --precision they are of forwards alone, --inference is missing");
+    if ((o->front && !has_limits(o)) || o->pareto || o->recommend)
+        return fail(CODE_INPUT, "--rows: is for one plan: no --front, --pareto, --recommend");
+    if (o->precision && !o->inference)
+        return fail(CODE_INPUT, "--rows: after --precision they are of forwards alone, --inference is missing");
     if (o->c_code && !o->inference)
         return fail(CODE_INPUT, "--c-code: with --rows writes forwards alone, --inference is missing");
-    if (o->loss) return fail(CODE_INPUT, "--rows: are chosen together with the plan in f32, not with the formats of --loss");
+    if (o->loss && !has_limits(o))
+        return fail(CODE_INPUT, "--rows: are chosen together with the plan in f32, not with the formats of --loss");
     if (o->inference && (o->compile || o->split))
         return fail(CODE_INPUT, "--rows: %s is of training steps, --inference has none", o->compile ? "--compile" : "--split");
     if (o->inference && o->piece_cost)
@@ -765,6 +799,7 @@ static int check_options(options *o) {
         return fail(CODE_INPUT, "%s: is for --ranks, which is missing",
                     o->data ? "--data" : o->gpipe ? "--gpipe" : o->chunks ? "--chunks" : "--auto");
     code = check_compile_options(o);
+    if (!code) code = check_limit_options(o);
     if (!code) code = check_optimizer_options(o);
     if (!code) code = check_row_options(o);
     if (code) return code;
@@ -833,6 +868,8 @@ static int parse_options(options *o, int count, char **argv, int *done) {
         { "--explain", NULL, &o->explain },   { "--live", NULL, &o->live },
         { "--order", NULL, &o->order },       { "--compile", NULL, &o->compile },
         { "--split", NULL, &o->split },       { "--loss", &o->loss, NULL },
+        { "--ram", &o->ram, NULL },           { "--flash", &o->flash, NULL },
+        { "--minimize", &o->minimize, NULL },
         { "--recommend", NULL, &o->recommend }, { "--ranks", &o->ranks, NULL },
         { "--data", NULL, &o->data },         { "--auto", NULL, &o->automatic },
         { "--gpipe", NULL, &o->gpipe },       { "--chunks", &o->chunks, NULL },
@@ -1018,6 +1055,8 @@ typedef struct choice {
     tl_precision_front front;
     tl_precision_graph applied;
     uint32_t *input_schemes;    // [node_count] what graph inputs may have
+    tl_precision_fit fit;       // of --ram, --flash, --loss; its plan is the one above
+    int       has_fit;
 } choice;
 
 enum { EXPLANATION_SIZE = 4096 };  // of tl_explain_compiled: a few lines
@@ -2182,6 +2221,17 @@ static void put_floor_json(const program *p, writer *w) {
     else put(w, "null");
 }
 
+static void put_fit_json(writer *w, const tl_precision_fit *fit) {
+    put(w, "{\"ram_bytes\": %llu, \"flash_bytes\": %llu, \"loss\": %.17g, \"cost\": %llu, \"minimized\": \"%s\", ",
+        (ull)fit->ram_bytes, (ull)fit->flash_bytes, fit->loss, (ull)fit->cost, tl_name_measure(fit->minimized));
+    if (fit->minimized == TL_MEASURE_LOSS) put(w, "\"lower_bound\": %.17g", fit->bound_loss);
+    else put(w, "\"lower_bound\": %llu", (ull)fit->bound);
+    put(w, ", \"proven\": %s, \"schemes\": [", fit->proven ? "true" : "false");
+    for (int32_t i = 0; i < fit->plan.node_count; i++)
+        put(w, "%s\"%s\"", i ? ", " : "", tl_name_scheme(fit->plan.nodes[i].scheme));
+    put(w, "]}");
+}
+
 // What was chosen, as the library prints it.
 static void put_choice_json(const program *p, writer *w) {
     size_t length = tl_print_precision_json(&p->choice.model, &p->choice.plan, NULL, 0);
@@ -2191,6 +2241,10 @@ static void put_choice_json(const program *p, writer *w) {
         return;
     }
     tl_print_precision_json(&p->choice.model, &p->choice.plan, text, length + 1);
+    if (p->choice.has_fit) {
+        put(w, ", \"limits\": ");
+        put_fit_json(w, &p->choice.fit);
+    }
     while (length && text[length - 1] == '\n') length--;
     put(w, ", \"f32_peak_bytes\": %llu, \"precision\": ", (ull)p->choice.keep_all.peak_bytes);
     put_text(w, text, length);
@@ -3741,7 +3795,9 @@ static int prepare_choice(program *p) {
     if (p->o.precision && cut_choice_words(p, &words)) return CODE_INPUT;
     if (p->o.front && (words.loss || words.speedup || words.balanced || words.criterion))
         return fail(CODE_INPUT, "--front: is for all limits; of --precision it takes the other words");
-    if (!p->o.front && choose_criterion(&words, desc)) return CODE_INPUT;
+    if (has_limits(&p->o) && (words.loss || words.speedup || words.balanced || words.criterion || words.objective))
+        return fail(CODE_INPUT, "--precision: beside --ram or --flash takes the words but limits and objective");
+    if (!p->o.front && !has_limits(&p->o) && choose_criterion(&words, desc)) return CODE_INPUT;
     if (words.objective && !tl_parse_objective(words.objective, &desc->objective))
         return fail(CODE_INPUT, "--precision: objective=%s: must be time or bytes", words.objective);
     if (words.schemes && parse_schemes("schemes", words.schemes, &desc->schemes)) return CODE_INPUT;
@@ -3785,11 +3841,89 @@ static int check_code_alignment(const program *p, const uint8_t *formats) {
     return CODE_OK;
 }
 
+// -- limits of RAM, flash and loss --
+
+static int on_fit_progress(int32_t arena_count, int32_t arena_limit, void *user) {
+    tl_remat_progress now;
+    memset(&now, 0, sizeof now);
+    now.work = (uint64_t)arena_count;
+    now.work_limit = (uint64_t)arena_limit;
+    return on_progress(&now, user);
+}
+
+static int parse_limit(const char *option, const char *text, uint64_t *bytes) {
+    *bytes = 0;
+    if (text && strchr(text, '%')) return fail(CODE_INPUT, "%s %s: must be bytes, like 48K", option, text);
+    return !text || strcmp(text, "any") == 0 ? CODE_OK : parse_bytes(option, text, 0, bytes);
+}
+
+// What is minimised: the third of RAM, flash and loss, or the cost where all of them have limits.
+static tl_measure find_minimized(const options *o) {
+    return !o->loss ? TL_MEASURE_LOSS : !o->flash ? TL_MEASURE_FLASH : !o->ram ? TL_MEASURE_RAM : TL_MEASURE_COST;
+}
+
+// Read the limits into a desc. The marks of --slots are the caller's to free.
+static int describe_limits(program *p, uint8_t *in_slots, tl_fit_desc *desc) {
+    const options *o = &p->o;
+    int32_t id;
+    int code;
+    memset(desc, 0, sizeof *desc);
+    desc->precision = p->choice.desc;
+    desc->precision.loss_limit = INFINITY;
+    desc->precision.work_limit = 0;
+    desc->minimized = find_minimized(o);
+    code = parse_limit("--ram", o->ram, &desc->ram_bytes);
+    if (!code) code = parse_limit("--flash", o->flash, &desc->flash_bytes);
+    if (!code && o->loss && strcmp(o->loss, "any") != 0 && !read_number(o->loss, &desc->precision.loss_limit))
+        code = fail(CODE_INPUT, "--loss %s: must be a number of 0 or more, like 0.01, or any", o->loss);
+    if (!code && o->minimize && !tl_parse_measure(o->minimize, &desc->minimized))
+        code = fail(CODE_INPUT, "--minimize %s: must be ram, flash, loss or cost", o->minimize);
+    for (id = 0; id < p->graph.node_count; id++) in_slots[id] = (uint8_t)has_word(o->slots, tl_name_op(&p->graph, id));
+    desc->in_slots = in_slots;
+    desc->alignment_bytes = p->alignment;
+    desc->may_cut_rows = o->rows;
+    desc->rows_work_limit = p->work_limit;
+    desc->progress = on_fit_progress;
+    desc->user = p;
+    p->doing = "choosing formats";
+    return code;
+}
+
+// Choose within limits. What was found is the budget, unless one is given.
+static int fit_choice(program *p, tl_result *result) {
+    static char budget[32];
+    choice *c = &p->choice;
+    uint8_t *in_slots = (uint8_t *)calloc((size_t)p->graph.node_count, 1);
+    tl_fit_desc desc;
+    int code = in_slots ? describe_limits(p, in_slots, &desc) : fail(CODE_INPUT, "no memory for limits");
+    if (!code) *result = tl_fit_precision(&p->env, &desc, &c->fit);
+    clear_progress(p);
+    free(in_slots);
+    if (code || *result) return code;
+    c->plan = c->fit.plan;
+    c->has_fit = 1;
+    snprintf(budget, sizeof budget, "%llu", (ull)c->fit.ram_bytes);
+    if (!p->o.budget && !p->o.rows) p->o.budget = budget;
+    return CODE_OK;
+}
+
+static void print_fit(const program *p, FILE *out) {
+    const tl_precision_fit *fit = &p->choice.fit;
+    char gap[32];
+    snprintf(gap, sizeof gap, "gap %.2f %%", 100 * fit->gap_ratio);
+    fprintf(out, "ram %llu bytes, flash %llu bytes, loss %.6g, cost %llu: %s is the least, %s; %d arenas placed\n\n",
+            (ull)fit->ram_bytes, (ull)fit->flash_bytes, fit->loss, (ull)fit->cost, tl_name_measure(fit->minimized),
+            fit->proven ? "proven" : gap, (int)fit->arena_count);
+}
+
 // Choose, and put the graph that results in the model's place.
 static int make_choice(program *p) {
     choice *c = &p->choice;
     tl_apply_desc apply;
-    tl_result result = tl_plan_precision(&p->env, &c->desc, &c->plan);
+    tl_result result = TL_OK;
+    int failed = has_limits(&p->o) ? fit_choice(p, &result) : CODE_OK;
+    if (failed) return failed;
+    if (!has_limits(&p->o)) result = tl_plan_precision(&p->env, &c->desc, &c->plan);
     if (result == TL_ERROR_INFEASIBLE) {
         int code = p->o.json ? write_infeasible_choice(p) : CODE_OK;
         return code ? code : fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
@@ -3826,6 +3960,7 @@ static int print_choice(const program *p, FILE *out) {
         fprintf(out, "%s\n", sentence);
     }
     if (p->o.explain) fprintf(out, "\n");
+    if (c->has_fit) print_fit(p, out);
     if (c->plan.objective == TL_OBJECTIVE_TIME && c->plan.speeds.counts[TL_SPEED_ASSUMED] && !p->o.profiles)
         fprintf(out, "No one measured what a scheme gains here, so none counts as faster than f32: --profiles\n"
                      "takes what was measured, objective=bytes counts what is known\n\n");
@@ -3961,6 +4096,168 @@ static int run_front(program *p) {
     if (p->o.json) code = write_front_json(p);
     if (!code && p->o.svg) code = write_front_picture(p);
     if (!code && out) print_front(p, out);
+    return code;
+}
+
+// -- front of RAM, flash and loss --
+//
+// The least loss at each of some limits of RAM and of flash, from the least that any choice takes to what the best
+// choice without limits takes. Of equal choices, and of those that others beat in all three, one stays.
+
+enum { FRONT_STEPS = 8, FRONT_ARENAS = 1500 };
+
+typedef struct limit_front {
+    tl_precision_fit fits[FRONT_STEPS * FRONT_STEPS];
+    int count;
+    uint64_t least[2], most[2];    // RAM and flash
+} limit_front;
+
+static int is_no_worse(const tl_precision_fit *a, const tl_precision_fit *b) {
+    return a->ram_bytes <= b->ram_bytes && a->flash_bytes <= b->flash_bytes && a->loss <= b->loss;
+}
+
+// Add a choice, which belongs to the front then, unless a known one is no worse; those that it beats go.
+static void add_to_front(program *p, limit_front *f, tl_precision_fit *fit) {
+    int i, kept = 0;
+    for (i = 0; i < f->count; i++)
+        if (is_no_worse(&f->fits[i], fit)) { tl_free_precision_fit(&p->env, fit); return; }
+    for (i = 0; i < f->count; i++) {
+        if (is_no_worse(fit, &f->fits[i])) tl_free_precision_fit(&p->env, &f->fits[i]);
+        else f->fits[kept++] = f->fits[i];
+    }
+    f->count = kept;
+    for (i = f->count++; i > 0 && f->fits[i - 1].ram_bytes > fit->ram_bytes; i--) f->fits[i] = f->fits[i - 1];
+    f->fits[i] = *fit;
+}
+
+// The most and the least RAM and flash of choices within the limits that are given.
+static tl_result find_front_ends(program *p, const tl_fit_desc *base, limit_front *f) {
+    static const tl_measure measures[] = { TL_MEASURE_LOSS, TL_MEASURE_RAM, TL_MEASURE_FLASH };
+    tl_fit_desc desc = *base;
+    tl_precision_fit fit;
+    tl_result result;
+    int k;
+    for (k = 0; k < 3; k++) {
+        desc.minimized = measures[k];
+        result = tl_fit_precision(&p->env, &desc, &fit);
+        if (result) return result;
+        if (k == 0) { f->most[0] = fit.ram_bytes; f->most[1] = fit.flash_bytes; }
+        else f->least[k - 1] = k == 1 ? fit.ram_bytes : fit.flash_bytes;
+        tl_free_precision_fit(&p->env, &fit);
+    }
+    return TL_OK;
+}
+
+static uint64_t step_between(uint64_t least, uint64_t most, int step) {
+    return most <= least ? least : most - (most - least) / (FRONT_STEPS - 1) * (uint64_t)(FRONT_STEPS - 1 - step);
+}
+
+static tl_result find_limit_front(program *p, const tl_fit_desc *base, limit_front *f) {
+    tl_fit_desc desc = *base;
+    tl_precision_fit fit;
+    int ram, flash;
+    tl_result result = find_front_ends(p, base, f);
+    desc.minimized = TL_MEASURE_LOSS;
+    for (ram = 0; ram < FRONT_STEPS && !result; ram++)
+        for (flash = 0; flash < FRONT_STEPS && !result && !interrupted; flash++) {
+            desc.ram_bytes = ram ? step_between(f->least[0], f->most[0], ram) : f->least[0];
+            desc.flash_bytes = flash ? step_between(f->least[1], f->most[1], flash) : f->least[1];
+            result = tl_fit_precision(&p->env, &desc, &fit);
+            if (result == TL_ERROR_INFEASIBLE) result = TL_OK;     // the least of one may need more of the other
+            else if (!result) add_to_front(p, f, &fit);
+        }
+    return result;
+}
+
+static void print_limit_front(const program *p, const limit_front *f, FILE *out) {
+    int i;
+    fprintf(out, "%s: %d nodes, choices of which none is worse than another in RAM, flash and loss\n\n", p->model, (int)p->graph.node_count);
+    fprintf(out, "%12s %12s %12s %20s  %s\n", "ram", "flash", "loss", "cost", "above the bound of the loss");
+    for (i = 0; i < f->count; i++) {
+        const tl_precision_fit *fit = &f->fits[i];
+        fprintf(out, "%12llu %12llu %12.6g %20llu  ", (ull)fit->ram_bytes, (ull)fit->flash_bytes, fit->loss, (ull)fit->cost);
+        if (fit->proven) fprintf(out, "proven\n");
+        else if (fit->bound_loss > 0) fprintf(out, "%.2f %%\n", 100 * fit->gap_ratio);
+        else fprintf(out, "not known\n");
+    }
+    fprintf(out, "\n%d points of a grid of %d limits\n%.2f s\n", f->count, FRONT_STEPS * FRONT_STEPS, now_seconds() - p->start);
+}
+
+static int write_limit_front_json(program *p, const limit_front *f) {
+    writer w;
+    int i, code = open_writer(p->o.json, &w);
+    if (code) return code;
+    put_head_json(p, &w);
+    put(&w, ", \"points\": [");
+    for (i = 0; i < f->count; i++) {
+        put(&w, "%s\n  ", i ? "," : "");
+        put_fit_json(&w, &f->fits[i]);
+    }
+    put(&w, "\n], \"seconds\": %.3f}\n", now_seconds() - p->start);
+    return close_writer(p, &w);
+}
+
+static void put_markup_text(writer *w, const char *text) {
+    for (; *text; text++) {
+        if (*text == '&') put(w, "&amp;");
+        else if (*text == '<') put(w, "&lt;");
+        else put(w, "%c", *text);
+    }
+}
+
+// Points at RAM and loss; the darker, the less flash. Losses are drawn by their logarithm, 0 at the foot.
+static int write_limit_front_picture(program *p, const limit_front *f) {
+    enum { LEFT = 80, TOP = 40, WIDE = 600, HIGH = 320 };
+    double low = INFINITY, high = 0, span;
+    writer w;
+    int i, code = open_writer(p->o.svg, &w);
+    if (code) return code;
+    for (i = 0; i < f->count; i++) {
+        if (f->fits[i].loss > 0 && f->fits[i].loss < low) low = f->fits[i].loss;
+        if (f->fits[i].loss > high) high = f->fits[i].loss;
+    }
+    low = low < INFINITY ? low / 2 : 1;
+    span = high > low ? log(high / low) : 1;
+    put(&w, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n"
+        "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n<text x=\"%d\" y=\"20\" font-size=\"15\">", LEFT + WIDE + 40, TOP + HIGH + 60, LEFT);
+    put_markup_text(&w, p->model);
+    put(&w, ": RAM, flash and loss</text>\n<path d=\"M%d %dv%dh%d\" fill=\"none\" stroke=\"#444444\"/>\n", LEFT, TOP, HIGH, WIDE);
+    put(&w, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">bytes of RAM</text>\n", LEFT + WIDE / 2, TOP + HIGH + 45);
+    put(&w, "<text x=\"%d\" y=\"%d\">%llu</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">%llu</text>\n", LEFT, TOP + HIGH + 20,
+        (ull)f->least[0], LEFT + WIDE, TOP + HIGH + 20, (ull)f->most[0]);
+    put(&w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%.3g</text><text x=\"%d\" y=\"%d\" text-anchor=\"end\">loss %.3g</text>\n",
+        LEFT - 8, TOP + 8, high, LEFT - 8, TOP + HIGH, low);
+    for (i = 0; i < f->count; i++) {
+        const tl_precision_fit *fit = &f->fits[i];
+        double x = f->most[0] > f->least[0] ? ((double)fit->ram_bytes - (double)f->least[0]) / (double)(f->most[0] - f->least[0]) : 0;
+        double y = fit->loss > low ? log(fit->loss / low) / span : 0;
+        double shade = f->most[1] > f->least[1] ? ((double)fit->flash_bytes - (double)f->least[1]) / (double)(f->most[1] - f->least[1]) : 0;
+        int grey = (int)(200 * (shade < 0 ? 0 : shade > 1 ? 1 : shade));
+        put(&w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"#%02x%02xff\"><title>RAM %llu, flash %llu, loss %.4g</title></circle>\n",
+            LEFT + WIDE * x, TOP + HIGH - HIGH * y, (unsigned)grey, (unsigned)grey, (ull)fit->ram_bytes, (ull)fit->flash_bytes, fit->loss);
+    }
+    put(&w, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">dark: %llu bytes of flash, light: %llu</text>\n</svg>\n", LEFT + WIDE, TOP + 8,
+        (ull)f->least[1], (ull)f->most[1]);
+    return close_writer(p, &w);
+}
+
+static int run_limit_front(program *p) {
+    static limit_front f;
+    FILE *out = report_stream(p);
+    uint8_t *in_slots = (uint8_t *)calloc((size_t)p->graph.node_count, 1);
+    tl_fit_desc desc;
+    tl_result result = TL_OK;
+    int code = in_slots ? describe_limits(p, in_slots, &desc) : fail(CODE_INPUT, "no memory for limits");
+    desc.arena_limit = FRONT_ARENAS;
+    if (!code) result = find_limit_front(p, &desc, &f);
+    clear_progress(p);
+    free(in_slots);
+    if (result == TL_ERROR_INFEASIBLE) code = fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
+    else if (result) code = fail_result(p, path_of(p));
+    if (!code && p->o.json) code = write_limit_front_json(p, &f);
+    if (!code && p->o.svg) code = write_limit_front_picture(p, &f);
+    if (!code && out) print_limit_front(p, &f, out);
+    while (f.count) tl_free_precision_fit(&p->env, &f.fits[--f.count]);
     return code;
 }
 
@@ -5025,10 +5322,10 @@ static int plan_model(program *p) {
     if (!code && p->o.form && !tl_parse_remat_form(p->o.form, &p->form))
         code = fail(CODE_INPUT, "--form %s: must be %s or %s", p->o.form, tl_name_remat_form(TL_REMAT_FORM_ANY),
                     tl_name_remat_form(TL_REMAT_FORM_ONCE));
-    if (!code && (p->o.precision || p->o.front)) code = prepare_choice(p);
+    if (!code && (p->o.precision || p->o.front || has_limits(&p->o))) code = prepare_choice(p);
     if (!code && compiles(&p->o)) code = prepare_compile(p);
-    if (!code && p->o.front) return run_front(p);
-    if (!code && p->o.precision) code = make_choice(p);
+    if (!code && p->o.front) return has_limits(&p->o) ? run_limit_front(p) : run_front(p);
+    if (!code && (p->o.precision || has_limits(&p->o))) code = make_choice(p);
     if (!code && p->o.weights) code = read_constants(p);
     if (!code && tl_plan_keep_all(&p->env, &p->graph, p->o.inference, &p->keep_all))
         code = fail_result(p, path_of(p));

@@ -109,9 +109,17 @@ static inline void vk_nn_free(vk_nn *nn) {
     memset(nn, 0, sizeof *nn);
 }
 
+// Make a pipeline of words and push bytes that are set.
+static inline tl_result vk_nn_init_kernel(const tl_backend *backend, tl_vk_kernel_desc *desc,
+                                          tl_vk_kernel **kernel) {
+    static const uint32_t workgroup = VK_NN_WORKGROUP;
+    desc->constants = &workgroup;
+    desc->constant_count = 1;
+    return tl_vk_init_kernel(backend, desc, kernel);
+}
+
 // Make all pipelines. The backend must outlive nn, which is all zero on error.
 static inline tl_result vk_nn_init(const tl_backend *backend, vk_nn *nn) {
-    const uint32_t workgroup = VK_NN_WORKGROUP;
     tl_result result = TL_OK;
     int i;
     memset(nn, 0, sizeof *nn);
@@ -120,9 +128,7 @@ static inline tl_result vk_nn_init(const tl_backend *backend, vk_nn *nn) {
         tl_vk_kernel_desc desc;
         memset(&desc, 0, sizeof desc);
         vk_nn_find_words((vk_nn_shader)i, &desc);
-        desc.constants = &workgroup;
-        desc.constant_count = 1;
-        result = tl_vk_init_kernel(backend, &desc, &nn->kernels[i]);
+        result = vk_nn_init_kernel(backend, &desc, &nn->kernels[i]);
     }
     if (result) vk_nn_free(nn);
     return result;
@@ -140,25 +146,32 @@ static inline void vk_nn_find_buffers(vk_nn_shader shader, int32_t *count, int32
 
 static inline uint64_t vk_nn_parts(uint64_t n, uint64_t size) { return (n + size - 1) / size; }
 
-// Record a dispatch of at least `count` invocations, in two dimensions where one is too short.
-static inline tl_result vk_nn_record(const vk_nn *nn, vk_nn_shader shader, const tl_range *ranges,
-                                     const void *push, uint64_t count) {
+// Record a dispatch of at least `count` invocations, in two dimensions where one is too short, of a kernel with
+// so many buffers, at most VK_NN_BUFFERS, of which it writes the first ones.
+static inline tl_result vk_nn_record_kernel(const tl_backend *backend, const tl_vk_kernel *kernel,
+                                            const tl_range *ranges, int32_t buffers, int32_t written,
+                                            const void *push, uint64_t count) {
     uint64_t groups = vk_nn_parts(count, VK_NN_WORKGROUP);
     uint64_t y = vk_nn_parts(groups, VK_NN_GROUPS), x;
-    int32_t i, buffers, written;
+    int32_t i;
     tl_access accesses[VK_NN_BUFFERS];
     tl_result result;
     if (!groups) return TL_OK;
     x = (groups + y - 1) / y;
-    vk_nn_find_buffers(shader, &buffers, &written);
     for (i = 0; i < buffers; i++) {
         accesses[i].range = ranges[i];
         accesses[i].writes = i < written;
     }
-    result = nn->backend->order(nn->backend->self, accesses, buffers);
+    result = backend->order(backend->self, accesses, buffers);
     if (result) return result;
-    return tl_vk_record_kernel(nn->backend, nn->kernels[shader], ranges, push, (uint32_t)x,
-                               (uint32_t)y, 1);
+    return tl_vk_record_kernel(backend, kernel, ranges, push, (uint32_t)x, (uint32_t)y, 1);
+}
+
+static inline tl_result vk_nn_record(const vk_nn *nn, vk_nn_shader shader, const tl_range *ranges,
+                                     const void *push, uint64_t count) {
+    int32_t buffers, written;
+    vk_nn_find_buffers(shader, &buffers, &written);
+    return vk_nn_record_kernel(nn->backend, nn->kernels[shader], ranges, buffers, written, push, count);
 }
 
 static inline tl_range vk_nn_no_range(void) {

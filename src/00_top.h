@@ -58,8 +58,8 @@
                                     [6], [8], [9], [7] except quantisation and loss scales, and their
                                     inputs: layers, statistics, fusion, measured devices; plans made
                                     elsewhere and online runs remain
-       TL_NO_PRECISION              drops [7], quantisation of one tensor too, and [9]; runs of one
-                                    precision remain, formats and a loss scaler are refused
+       TL_NO_PRECISION              drops [7] but tl_requantize, quantisation of one tensor too, and [9]; runs
+                                    of one precision remain, formats and a loss scaler are refused
        TL_NO_ONLINE                 drops the manager of [11], and runs of [12] that decide by
                                     themselves; runs of a plan, given or made, remain, also over layers
        TL_NO_OFFLOAD                drops the planner of copies, on a host or compressed: both are refused

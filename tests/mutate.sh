@@ -6,18 +6,28 @@
 #   CHANGED=1 tests/mutate.sh       those of parts that differ from the last commit
 #
 # tests/mutations.txt holds one mutation a line: <test> <tab> <sed flag, -E or -e> <tab> <sed expression>. The part that it
-# changes is compiled and linked with the others as they are; where it changes declarations, the whole header is. One that
-# changes nothing, does not compile or survives its test fails this script.
+# changes is compiled and linked with the others as they are; where it changes declarations, the whole header is. Those of
+# test_vk_image change examples/vk_image.h and its shaders, which are compiled anew (with Vulkan's headers, a driver, and what
+# make shaders needs; SKIPPED without). One that changes nothing, does not compile or survives its test fails this script.
 set -u
 cd "$(dirname "$0")/.."
 out=build/mutate
 flags=(-std=c99 -ffp-contract=off -O1 -w)
 rm -rf $out/*.txt $out/[0-9]* && mkdir -p $out
 
-tests=$(grep -v '^#' tests/mutations.txt | cut -f 1 | sort -u)
-programs=$(for t in $tests; do [ ! -e "tests/$t.c" ] || echo "$out/$t"; done)
+images=test_vk_image
+tests=$(awk -F '\t' '!/^#/ && NF {print $1 " " $3}' tests/mutations.txt | grep -E "${MUTATE:-.}" | cut -d ' ' -f 1 | sort -u)
+programs=$(for t in $tests; do [ "$t" = $images ] || [ ! -e "tests/$t.c" ] || echo "$out/$t"; done)
 # shellcheck disable=SC2086  # a list of programs
-make -s -j"${JOBS:-$(nproc)}" B=$out CFLAGS="-O1 -w" VULKAN=no $programs || exit 1
+make -s -j"${JOBS:-$(nproc)}" B=$out CFLAGS="-O1 -w" VULKAN=no $programs $out/parts/libtl_strategy.so || exit 1
+# Why shaders cannot be compiled and run here; nothing where they can.
+obstacle=
+if grep -qx $images <<<"$tests"; then
+    if ! echo '#include <vulkan/vulkan_core.h>' | ${CC:-cc} -x c -E - > /dev/null 2>&1; then obstacle="no <vulkan/vulkan_core.h>"
+    elif ! command -v glslangValidator spirv-opt spirv-val spirv-dis > $out/log; then obstacle="no compiler of shaders"
+    else make -s -j"${JOBS:-$(nproc)}" B=$out CFLAGS="-O1 -w" $out/$images || exit 1; fi
+    [ -z "$obstacle" ] || { echo "SKIPPED mutations of $images: $obstacle"; [ "${STRICT:-0}" != 1 ] || exit 1; }
+fi
 parts=$(awk '{print $1}' src/ORDER)
 for part in $parts; do echo "//@part $part"; cat "src/$part"; done > $out/joined
 objects=$(for part in $parts; do [[ $part != *.c ]] || echo "$out/parts/${part%.c}.o"; done)
@@ -65,14 +75,54 @@ whole() {
         2> "$dir/log" || echo "NO BUILD"
 }
 
-one() {  # number, test, flag, expression -> a line in $out/<number>.txt
-    local dir=$out/$1 verdict where run
-    mkdir -p "$dir"
+# A mutation of vk_image.h or its shaders, built in its directory: the reason where there is no program.
+build_images() {  # directory, flag, expression
+    local dir=$1 file changes=0
+    mkdir -p "$dir/examples/image"
+    for file in examples/vk_image.h examples/shaders/image/*; do
+        file=${file#shaders/}
+        sed "$2" "$3" "examples/$([ "$file" = vk_image.h ] || echo shaders/)$file" > "$dir/examples/$file"
+        cmp -s "$dir/examples/$file" "examples/$([ "$file" = vk_image.h ] || echo shaders/)$file" || changes=1
+    done
+    [ $changes = 1 ] || { echo UNCHANGED; return; }
+    bash tests/shaders.sh write "$dir/examples/vk_image.h" "$PWD/$dir/examples/image" vk_image_ > "$dir/log" 2>&1 &&
+        ${CC:-cc} "${flags[@]}" -include build/parts/public/tl_strategy.h -include build/parts/public/tl_vk_backend.h \
+            -I"$dir/examples" -Ibuild/parts/public -I. -Iexamples -o "$dir/run" tests/$images.c -L$out/parts \
+            -Wl,-rpath,"$PWD/$out/parts" -ltl_vk_backend -ltl_strategy -lcmocka -lm -ldl 2> "$dir/log" || echo "NO BUILD"
+}
+
+has_changed_images() { [ -z "${CHANGED:-}" ] || [ -n "$(git diff --name-only HEAD -- examples/vk_image.h examples/shaders/image)" ]; }
+
+# A mutation of vk_image.h or its shaders as a program in its directory; the reason where there is none.
+build_images() {  # directory, flag, expression
+    local dir=$1 file to changes=0
+    mkdir -p "$dir/examples/image"
+    for file in examples/vk_image.h examples/shaders/image/*; do
+        to=$dir/${file/shaders\//}
+        sed "$2" "$3" "$file" > "$to"
+        cmp -s "$file" "$to" || changes=1
+    done
+    [ $changes = 1 ] || { echo UNCHANGED; return; }
+    bash tests/shaders.sh write "$dir/examples/vk_image.h" "$PWD/$dir/examples/image" vk_image_ > "$dir/log" 2>&1 &&
+        ${CC:-cc} "${flags[@]}" -include build/parts/public/tl_strategy.h -include build/parts/public/tl_vk_backend.h \
+            -I"$dir/examples" -Ibuild/parts/public -I. -Iexamples -o "$dir/run" tests/$images.c -L$out/parts \
+            -Wl,-rpath,"$PWD/$out/parts" -ltl_vk_backend -ltl_strategy -lcmocka -lm -ldl 2> "$dir/log" || echo "NO BUILD"
+}
+
+# The same of the parts.
+build_parts() {  # directory, test, flag, expression
+    local dir=$1 where
     sed "$3" "$4" $out/joined > "$dir/joined"
     where=$(awk -v new="$dir/joined" '/^\/\/@part / {part = $2} {getline other < new} $0 != other {print part}' $out/joined | sort -u)
-    if [ -n "$changed" ] && ! grep -qxF -f <(tr ' ' '\n' <<<"$changed") <<<"$where"; then rm -rf "$dir"; return 0; fi
-    if [ -z "$where" ]; then verdict=UNCHANGED
-    else verdict=$(build "$dir" "$2" "$where"); fi
+    if [ -n "$changed" ] && ! grep -qxF -f <(tr ' ' '\n' <<<"$changed") <<<"$where"; then echo "NOT CHANGED HERE"; return; fi
+    if [ -z "$where" ]; then echo UNCHANGED; else build "$dir" "$2" "$where"; fi
+}
+
+one() {  # number, test, flag, expression -> a line in $out/<number>.txt
+    local dir=$out/$1 verdict run
+    mkdir -p "$dir"
+    if [ "$2" = $images ]; then verdict=$(build_images "$dir" "$3" "$4"); else verdict=$(build_parts "$dir" "$2" "$3" "$4"); fi
+    [ "$verdict" != "NOT CHANGED HERE" ] || { rm -rf "$dir"; return 0; }
     if [ -z "$verdict" ]; then
         run=("$dir/run")
         [ ! -e "tests/$2.py" ] || run=(python3 "tests/$2.py" "$dir/run")
@@ -86,6 +136,7 @@ count=0
 while IFS=$'\t' read -r test flag expression; do
     case "$test" in ''|'#'*) continue ;; esac
     [[ "$test $expression" =~ ${MUTATE:-.} ]] || continue
+    [ "$test" != $images ] || { [ -z "$obstacle" ] && has_changed_images; } || continue
     count=$((count + 1))
     one "$(printf %03d $count)" "$test" "$flag" "$expression" &
     while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n; done

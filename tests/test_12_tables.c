@@ -424,6 +424,23 @@ static void sizes_beyond_32_bits_are_refused(void **state) {
     tl_free_graph(&env, &graph);
 }
 
+// Kernels of integers have tl_requantize in every build.
+static void sums_are_requantized_in_small_builds(void **state) {
+    tl_random random = { 12900 };
+    int round;
+    (void)state;
+    for (round = 0; round < 10000; round++) {
+        tl_quantization to = { 1.0f, 0, -128, 127, TL_ROUNDING_EVEN };
+        tl_multiplier factor;
+        int32_t sum = (int32_t)(tl_next_random_below(&random, 1u << 24)) - (1 << 23);
+        factor.multiplier = (int32_t)((1u << 30) + tl_next_random_below(&random, 1u << 30));
+        factor.exponent = (int32_t)tl_next_random_below(&random, 24) - 20;
+        to.zero_point = (int32_t)tl_next_random_below(&random, 256) - 128;
+        assert_int_equal(requantize_small(sum, factor.multiplier, factor.exponent, to.zero_point),
+                         tl_requantize(sum, factor, &to));
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_plans_compute_the_same),
@@ -431,6 +448,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(kernels_users_and_memory_are_asked_for),
         cmocka_unit_test(a_kernel_that_fails_stops_the_step_and_it_is_run_again),
         cmocka_unit_test(sizes_beyond_32_bits_are_refused),
+        cmocka_unit_test(sums_are_requantized_in_small_builds),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1151,6 +1151,68 @@ def fronts_are_shown():
     assert 'training' in planned(MODEL, '--front', '--precision', 'training')
     assert 'bytes against loss' in planned(MODEL, '--front', '--precision', 'objective=bytes')
 
+def small_camera_network():
+    """Convolutions on 32 x 32 pixels with weights and biases, rows, and a skip across two of them."""
+    lines = ['tlg 2', 'node 0 image input fwd=0 bwd=0 out=12288 needs=none in=- dies rows=32@0']
+    def add(name, op, inputs, out, more): lines.append('node %d %s %s bwd=0 out=%d needs=none in=%s grad=no %s' % (len(lines) - 1, name, op, out, inputs, more))
+    add('stem', 'conv2d', '0', 32768, 'fwd=442368 rows=32@0 rin=3/1/1 ordered stored=864:f32,32:f32')
+    add('deep1', 'conv2d', '1', 32768, 'fwd=147456 rows=32@0 rin=3/1/1 ordered stored=288:f32,32:f32')
+    add('point1', 'conv2d', '2', 32768, 'fwd=131072 rows=32@0 rin=1:1 ordered stored=256:f32,32:f32')
+    add('add', 'add', '3,1', 32768, 'fwd=8192 rows=32@0 rin=1:1,1:1 ordered')
+    add('deep2', 'conv2d', '4', 8192, 'fwd=36864 rows=16@0 rin=3/2/1 ordered stored=288:f32,32:f32')
+    add('pool', 'avgpool', '5', 32, 'fwd=2048')
+    add('out', 'linear', '6', 40, 'fwd=160 stored=320:f32,40:f32')
+    return write('camera.tlg', '\n'.join(lines) + '\nend 8\n')
+
+def limits_are_kept_together():
+    model, words = small_camera_network(), ('--inference', '--align', '4', '--precision', 'schemes=f32+i8+i8-channel+i16,sensitive,any-result,inputs=f32+i8')
+    got = {}
+    for name, limits in {'loss': ('--ram', '28K', '--flash', '1500'), 'flash': ('--ram', '32K', '--loss', '0.01'),
+                         'ram': ('--flash', '3000', '--loss', '0.01'), 'cost': ('--ram', '32K', '--flash', '2K', '--loss', '0.1')}.items():
+        data = json.loads(planned(model, *words, *limits, '--json', '-'))
+        fit = data['limits']
+        assert fit['minimized'] == name and fit['proven'], (name, fit)
+        for option, value in zip(limits[::2], limits[1::2]):
+            most = float(value[:-1]) * 1024 if value.endswith('K') else float(value)
+            assert fit[{'--ram': 'ram_bytes', '--flash': 'flash_bytes', '--loss': 'loss'}[option]] <= most, (limits, fit)
+        assert data['arena_bytes'] <= fit['ram_bytes'] == data['budget_bytes'], (fit, data['arena_bytes'])
+        assert [node['scheme'] for node in data['precision']['nodes']] == fit['schemes']
+        got[name] = fit
+    assert got['flash']['flash_bytes'] <= got['ram']['flash_bytes'] and got['ram']['ram_bytes'] <= got['flash']['ram_bytes']
+    # least of one is a limit that holds, and a byte less is refused with it
+    least = got['ram']['ram_bytes']
+    again = json.loads(planned(model, *words, '--flash', '3000', '--loss', '0.01', '--ram', str(least), '--json', '-'))['limits']
+    assert again['ram_bytes'] == least
+    refused(2, ['no choice was found within all limits', 'ram %d' % least], model, *words, '--flash', '3000', '--loss', '0.01', '--ram', str(least - 1))
+    # line buffers: less RAM for the same loss and flash, and a plan of it
+    rows = json.loads(planned(model, *words, '--rows', '--flash', '3000', '--loss', '0.01', '--json', '-'))
+    assert rows['limits']['ram_bytes'] < least and rows['arena_bytes'] == rows['limits']['ram_bytes'], (rows['limits'], least)
+    report = planned(model, *words, '--rows', '--flash', '3000', '--loss', '0.01')
+    assert 'ram is the least' in report and 'region' in report
+    assert 'flash is the least, proven' in planned(model, *words, '--minimize', 'flash', '--loss', 'any')
+
+def fronts_of_limits_are_shown():
+    model, words = small_camera_network(), ('--inference', '--precision', 'schemes=f32+i8-channel+i16,sensitive,any-result,inputs=f32+i8')
+    points = json.loads(planned(model, *words, '--front', '--ram', 'any', '--flash', 'any', '--json', '-', '--svg', path('front.svg')))['points']
+    keys = ('ram_bytes', 'flash_bytes', 'loss')
+    assert len(points) > 10
+    for a, b in itertools.permutations(points, 2): assert any(a[k] < b[k] for k in keys), (a, b)
+    assert min(p['loss'] for p in points) == 0 and [p['ram_bytes'] for p in points] == sorted(p['ram_bytes'] for p in points)
+    circles = [e for e in xml.parse(path('front.svg')).iter() if e.tag.endswith('circle')]
+    assert len(circles) == len(points)
+    assert '%d points of a grid' % len(points) in planned(model, *words, '--front', '--ram', 'any')
+    capped = json.loads(planned(model, *words, '--front', '--ram', '60000', '--json', '-'))['points']
+    assert capped and all(p['ram_bytes'] <= 60000 for p in capped)
+
+def hostile_limits_are_refused():
+    for rest, words in [((), ['--inference is missing']), (('--inference',), ['give two']),
+                        (('--inference', '--flash', '50%'), ['--flash 50%: must be bytes']), (('--inference', '--flash', '2', '--ram', '0'), ['--ram 0']),
+                        (('--inference', '--loss', 'x', '--flash', '1K'), ['--loss x']), (('--inference', '--minimize', 'size'), ['must be ram, flash, loss or cost']),
+                        (('--inference', '--loss', '1', '--order'), ['--order: not beside']), (('--inference', '--loss', '1', '--precision', 'loss=1'), ['beside --ram']),
+                        (('--inference', '--front', '--loss', '1'), ['--front: shows all'])]:
+        refused(1, words, MODEL, *(rest if '--minimize' in rest or '--ram' in rest else ('--ram', '48K') + rest))
+    refused(1, ['--loss: is for --compile, or beside --ram'], MODEL, '--loss', '1')
+
 def hostile_precisions_are_refused():
     good = [MODEL, '--precision', 'loss=0.01']
     words = [('', 'value'), (',', 'unknown'), ('loss', 'value'), ('loss=', 'value'), ('loss=x', 'loss'), ('loss=-1', 'loss'), ('loss=nan', 'loss'), ('loss=inf', 'loss'), ('loss=1e999', 'loss'),
@@ -1683,7 +1745,7 @@ def an_error_is_explained_by_its_numbers():
 def help_names_every_option():
     out = planned('--help')
     for option in ('--budget', '--inference', '--host-budget', '--link', '--codec', '--codec-rate', '--cost-unit', '--policy', '--order', '--form', '--work', '--seed', '--schedule', '--json', '--lifetimes', '--places', '--c-table', '--compact', '--no-names', '--name', '--svg', '--html', '--pareto', '--explain', '--bank', '--block', '--in-flight',
-                   '--c-code', '-o', '--weights', '--ranges', '--kernels', '--states', '--optimizer', '--rows', '--slots', '--updates', '--clip', '--update-rate', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
+                   '--c-code', '-o', '--weights', '--ranges', '--kernels', '--states', '--optimizer', '--rows', '--slots', '--updates', '--clip', '--update-rate', '--micro-batches', '--precision', '--front', '--profiles', '--default-profiles', '--compile', '--loss', '--ram', '--flash', '--minimize', '--split', '--recommend', '--ranks', '--gpipe', '--chunks', '--data', '--auto', '--explain-error', '--help'):
         assert '  ' + option + ' ' in out, option
     assert max(map(len, out.splitlines())) <= 100
 
@@ -1692,7 +1754,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
          tables_compile, generated_code_compiles_and_links, operands_of_code_are_aligned, frozen_weights_take_no_ram, inputs_have_the_format_that_saves_most, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, steps_are_cut_into_blocks_of_rows, steps_in_blocks_of_rows_are_as_cheap_as_the_prototype, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
-         limits_that_cannot_be_held_are_named, fronts_are_shown, hostile_precisions_are_refused,
+         limits_that_cannot_be_held_are_named, fronts_are_shown, limits_are_kept_together, fronts_of_limits_are_shown, hostile_limits_are_refused, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
          a_recommendation_shows_what_was_compiled, compiling_excludes_what_it_chooses, an_interrupted_compilation_ends_with_the_best_so_far,
          ranks_are_planned_each, a_budget_of_ranks_is_kept_or_the_least_is_named, ways_to_use_ranks_are_compared, batches_are_split_over_ranks, hostile_ranks_are_refused,

@@ -92,6 +92,7 @@
     X(CHECK_PROFILES, "tl_check_profiles") \
     X(PLAN_PRECISION, "tl_plan_precision") \
     X(PLAN_PRECISION_FRONT, "tl_plan_precision_front") \
+    X(FIT_PRECISION, "tl_fit_precision") \
     X(MEASURE_SENSITIVITY, "tl_measure_sensitivity") \
     X(APPLY_PRECISION, "tl_apply_precision") \
     /* [10] BACKEND */ \

@@ -744,6 +744,13 @@
     X(SCHEMES_NONE_IS_LEFT_OF_THOSE, "schemes: none is left of those that its op can have", "node, line") \
     X(GRAPH_NODES_AND_RESULTS_MUST_BE_AT, "graph: nodes and results must be at most 2^24", "") \
     X(NO_MEMORY_FOR_CHOICE, "no memory for the choice", "") \
+    X(PRECISION_HAS_WHAT_LIMITS_REPLACE, \
+      "precision: training, criterion, objective, least_speedup, priorities and evaluate must be 0", "") \
+    X(MINIMIZED_UNKNOWN, "minimized: unknown", "") \
+    X(ARENA_LIMIT_MUST_NOT_BE_NEGATIVE, "arena_limit: must be >= 0", "") \
+    X(LIMITS_CANNOT_BE_HELD_TOGETHER, \
+      "ram_bytes: no choice was found within all limits; the least of each within the others: ram %s, " \
+      "flash %s, loss %s, cost %s", "budget, least budget") \
     X(GRAPH_SUM_OF_COSTS_AND_CONVERSIONS, "graph: the sum of costs and conversions must fit 60 bits", "") \
     X(LOSSES_SUM_OF_LARGEST_MUST_BE_FINITE, "losses: the sum of the largest must be finite", "") \
     X(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES, \
@@ -769,7 +776,8 @@
       "evaluate: node %0 (%s) in %s: the loss is not finite", "node, scheme") \
     X(SCHEME_THERE_IS_NO_SUCH, "scheme: there is no such", "node, line") \
     X(SCHEME_GRAPH_INPUT_MUST_BE_F32, "scheme: a graph input must be f32", "node, line") \
-    X(STORED_CHANNELS_ARE_NOT_KNOWN, "stored: biases must tell how many channels the weights have", "node, line") \
+    X(STORED_CHANNELS_ARE_NOT_KNOWN, \
+      "stored: biases must tell how many channels the weights have", "node, line") \
     X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result, any_input: must be 0 or 1", "") \
     X(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH, "plan: nodes: there must be one for each node of the graph", "") \
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \

@@ -124,6 +124,7 @@ static int tli_names_budget(uint32_t rule) {
            rule == TLI_RULE_NO_COMBINATION_FITS ||
            rule == TLI_RULE_NO_STRATEGY_FITS ||
            rule == TLI_RULE_NO_CUT_FITS ||
+           rule == TLI_RULE_LIMITS_CANNOT_BE_HELD_TOGETHER ||
            rule == TLI_RULE_NO_REPLICAS_FIT ||
            rule == TLI_RULE_NO_PLACEMENT_FITS ||
            rule == TLI_RULE_NO_CHOICE_FITS ||

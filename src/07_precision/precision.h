@@ -75,6 +75,8 @@ TLDEF int tl_parse_scheme(const char *text, tl_scheme *scheme);
 #endif
 #endif
 
+#endif  // TL_NO_PRECISION
+
 // -- quantisation: an integer for a number --
 //
 //     q = clamp(round(x / scale) + zero_point, low, high)        x' = (q - zero_point) scale
@@ -108,6 +110,19 @@ typedef struct tl_quantization {
     tl_rounding rounding;    // 0 = to even
 } tl_quantization;
 
+// A positive real number as integers: real = multiplier 2^(exponent - 31).
+typedef struct tl_multiplier {
+    int32_t multiplier;  // 2^30 .. 2^31 - 1; 0 = the number is 0
+    int32_t exponent;    // > 0 = the number is 1 or more
+} tl_multiplier;
+
+// Convert a sum of products to an integer of the target: shift left where the exponent is > 0 (saturating
+// at 32 bits), rounding doubling high product, rounding shift right, add the zero point, clamp. It rounds
+// twice: the result is within 1 of sum x real rounded once. Only integers: the same on every machine.
+// Source:  Jacob et al., 2018, section 2.2; MultiplyByQuantizedMultiplier of TensorFlow Lite.
+TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
+
+#ifndef TL_NO_PRECISION
 // Find scale and zero point for a range of values.
 //
 //   rule           0 = affine
@@ -154,24 +169,12 @@ TLDEF tl_result tl_dequantize(tl_env *env, const tl_quantization *quantizations,
 TLDEF tl_result tl_quantize_dynamic(tl_env *env, const float *from, uint8_t *to, uint64_t count,
                                     tl_quantization *quantization);
 
-// A positive real number as integers: real = multiplier 2^(exponent - 31).
-typedef struct tl_multiplier {
-    int32_t multiplier;  // 2^30 .. 2^31 - 1; 0 = the number is 0
-    int32_t exponent;    // > 0 = the number is 1 or more
-} tl_multiplier;
-
 // Find the multiplier that converts sums of products of integers with scales a and b to integers of
 // scale c: a b / c, rounded once, half away from zero. A number below 2^-32 (exponent < -31) takes every sum of
 // 32 bits to 0 and becomes multiplier 0, exponent 0, as in TensorFlow Lite.
 //
 // Errors:  TL_ERROR_INVALID_ARG: a scale that is not finite and > 0; *multiplier is all zero then.
 TLDEF tl_result tl_find_multiplier(tl_env *env, float a, float b, float c, tl_multiplier *multiplier);
-
-// Convert a sum of products to an integer of the target: shift left where the exponent is > 0 (saturating
-// at 32 bits), rounding doubling high product, rounding shift right, add the zero point, clamp. It rounds
-// twice: the result is within 1 of sum x real rounded once. Only integers: the same on every machine.
-// Source:  Jacob et al., 2018, section 2.2; MultiplyByQuantizedMultiplier of TensorFlow Lite.
-TLDEF int32_t tl_requantize(int32_t sum, tl_multiplier multiplier, const tl_quantization *to);
 
 #ifndef TL_NO_PLANNERS
 // Name a rule.
@@ -831,6 +834,80 @@ TLDEF void      tl_free_precision_graph(tl_env *env, tl_precision_graph *applied
 TLDEF size_t tl_print_kernel(const tl_precision_graph *applied, int32_t node, char *buf, size_t size);
 #endif
 
+// -- several limits --
+//
+// RAM, flash, loss and cost of an inference in one choice: any of them are limited, one is minimised.
+//
+//     48 KiB of RAM, 120 KiB of flash --tl_fit_precision--> schemes of least loss --tl_apply_precision--> graph
+//
+// The RAM is that of the arena which the graph of the choice takes when it is planned and placed, conversions
+// and line buffers included: not a sum over tensors, of which most do not live at the same time.
+
+// id, name, what a choice takes
+#define TL_MEASURES(X) \
+    X(TL_MEASURE_RAM,   "ram",   "bytes of the placed arena of a forward that keeps what is still read") \
+    X(TL_MEASURE_FLASH, "flash", "bytes of weights and constants")                                       \
+    X(TL_MEASURE_LOSS,  "loss",  "the losses of all nodes, added up")                                    \
+    X(TL_MEASURE_COST,  "cost",  "of all calls and conversions")
+
+typedef enum tl_measure { TL_MEASURES(TLI_ENUM) TL_MEASURE_COUNT } tl_measure;
+
+typedef struct tl_fit_desc {
+    // Graph, device, profiles, losses, costs and which schemes are allowed; loss_limit: 0 = lossless, infinity =
+    // no limit. Of the rest all is 0: criterion, objective, least_speedup, training, priorities, evaluate
+    tl_precision_desc precision;
+    tl_measure minimized;          // 0 = ram; its own limit holds as well
+    uint64_t   ram_bytes;          // most bytes of the arena; 0 = no limit
+    uint64_t   flash_bytes;        // 0 = no limit
+    uint64_t   cost_limit;         // in the unit of the costs; 0 = no limit
+    uint64_t   alignment_bytes;    // of places in the arena, a power of two; 0 = 1
+    int32_t    may_cut_rows;       // 1 = nodes with rows become regions with line buffers (tl_plan_rows)
+    uint64_t   call_cost, rows_work_limit;  // of these, as tl_rows_desc.call_cost and work_limit
+    const uint8_t *in_slots;       // [node_count] of these, as tl_rows_desc.in_slots
+    int32_t    arena_limit;        // arenas that are placed at most; 0 = 4000
+    int      (*progress)(int32_t arena_count, int32_t arena_limit, void *user);  // 1 = stop with the best one
+    void      *user;               // passed to progress
+} tl_fit_desc;
+
+typedef struct tl_precision_fit {
+    tl_precision_plan plan;        // the choice; without runners-up
+    tl_measure minimized;
+    uint64_t ram_bytes, flash_bytes, cost;   // that it takes
+    double   loss;
+    uint64_t bound;                // no choice within the limits takes less of what is minimised; of the loss 0
+    double   bound_loss;           // of the loss, where that is minimised
+    int32_t  proven;               // 1 = the bound is met; by the loss, to one part in 10^9
+    double   gap_ratio;            // (value - bound) / bound; 0 = proven; the value itself where the bound is 0
+    int32_t  arena_count;          // arenas that were placed in search of it
+} tl_precision_fit;
+
+// Choose a scheme for every node within limits of RAM, flash, loss and cost.
+//
+//   desc   its progress function is called after each arena that was placed
+//   fit    overwritten; release with tl_free_precision_fit. Its plan goes to tl_apply_precision, with any_input
+//          = 1 where input_schemes are given
+//
+// Limits of RAM leave out the schemes and conversions in whose calls more would live; for what is left the sums
+// are minimised exactly, as by tl_plan_precision, which gives candidates and the bound. Candidates are improved
+// by changes of one node, of runs of nodes and of two nodes, of each of which the arena is placed; at last all
+// choices that are left are searched, which ends in small graphs. Line buffers are planned for each choice; of
+// what they may hold the bound knows the narrowest formats alone.
+//
+// Errors:  those of tl_plan_precision; TL_ERROR_INFEASIBLE: no choice was found within all limits; the text
+//          names the least of each within the others, tl_find_least_budget that of RAM; TL_ERROR_INVALID_ARG,
+//          TL_ERROR_NO_MEMORY, and those of tl_plan_rows. *fit is all zero then.
+// Cost:    arena_limit plans of the graph, and 4 million steps; a refusal five times that.
+// Threads: safe with one env per thread.
+TLDEF tl_result tl_fit_precision(tl_env *env, const tl_fit_desc *desc, tl_precision_fit *fit);
+TLDEF void      tl_free_precision_fit(tl_env *env, tl_precision_fit *fit);  // accepts zeroed ones
+
+// Name a measure.
+TLDEF const char *tl_name_measure(tl_measure measure);  // "flash"; "?" out of range
+#ifndef TL_NO_TEXT
+// Parse exactly what tl_name_measure returns: 1 and the value, or 0.
+TLDEF int tl_parse_measure(const char *text, tl_measure *measure);
+#endif
+
 // -- names and text --
 
 // Name a criterion, or an objective.
@@ -869,8 +946,7 @@ TLDEF size_t tl_explain_precision_node(const tl_graph *graph, const tl_precision
 #endif
 
 #else
-// Of both a run's desc holds pointers, which must be 0.
-typedef struct tl_quantization tl_quantization;
+// A run's desc holds a pointer to one, which must be 0.
 typedef struct tl_loss_scaler tl_loss_scaler;
 #endif  // TL_NO_PRECISION
 

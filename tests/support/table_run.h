@@ -40,6 +40,7 @@ typedef struct table_outcome {
 
 void run_tables(const table_case *c, table_outcome *out);
 void run_small(const table_case *c, table_outcome *out);
+int32_t requantize_small(int32_t sum, int32_t multiplier, int32_t exponent, int32_t zero_point);  // tl_requantize
 
 typedef struct table_bed {
     const table_case *c;
