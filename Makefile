@@ -254,9 +254,10 @@ $(B)/17_mpi: examples/17_parallel.c $(HEADERS) $(if $(LINKED),| $(B)/parts/libtl
 	@mkdir -p $(@D)
 	@$(if $(has_mpi),OMPI_CC='$(CC)' mpicc -DWITH_MPI $(as_example),$(no_mpi))
 
-# On a Cortex-M4 that QEMU simulates.
+# On a Cortex-M4 that QEMU simulates: training, and the inference of a network in int8.
 run-device: $(B)/tl_plan
 	@B='$(B)' bash examples/04_device/run.sh
+	@B='$(B)' bash examples/05_device/run.sh
 
 # A forward there, with and without regions of rows.
 run-rows: $(B)/tl_plan $(B)/09_rows
@@ -269,7 +270,7 @@ $(TINY): tests/tiny/packages.txt
 	build/tiny/bin/pip install -q -r $<
 	@touch $@
 .PHONY: tiny-check
-tiny-check: $(TINY) $(B)/tl_plan $(B)/tl_pack
+tiny-check: $(TINY) $(B)/tl_plan $(B)/tl_pack $(B)/parts/libtl_strategy.so
 	@B='$(B)' $(TINY) tests/tiny/check.py $(ARGS)
 
 run-vulkan: $(B)/02_vulkan_train
@@ -364,7 +365,7 @@ help:
 	@echo 'make             build examples and tests         make coverage  lines of the header that no test runs'
 	@echo 'make run         train, show the table            make size      code size, per symbol and option'
 	@echo 'make run-vulkan  the same on a Vulkan device      make shaders   compile *.comp into the headers'
-	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; a table of bytes'
+	@echo 'make run-device  train on a simulated Cortex-M4: generated code, by hand, executor; infer in int8; tables of bytes'
 	@echo 'make run-rows    MobileNetV2 there in line buffers: RAM and instructions with and without regions of rows'
 	@echo 'make run-quantize  quantise two networks within loss budgets, run them with integer kernels'
 	@echo 'make tiny-check  importers of ONNX and TFLite beside ONNX Runtime and TFLM: installs packages of PyPI in build/tiny'

@@ -5,7 +5,8 @@
 
 Needs the PyPI packages onnx and numpy, and onnxruntime for --calibrate. The files are those of tiny_model.py.
 
-  models    float, or QDQ (QuantizeLinear, DequantizeLinear) with activations of 8 bits and weights of int8 around 0.
+  models    float, or QDQ (QuantizeLinear, DequantizeLinear) with activations of 8 bits and weights of int8 around 0; of
+            activations of int16 the range is kept, not the scale.
             Shapes are fixed, the batch is one sample (an axis 0 that is not fixed is one)
   layout    images become H x W x C, also those of inputs and outputs; weights are transposed, and those behind a
             flattened image permuted. Models that come from TensorFlow, with Transposes around, lose these
@@ -22,7 +23,7 @@ import argparse, math, os, sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tiny_model import (Data, MOST_BYTES, Node, Refused, WEIGHTED, by_x, check_scale, finish, pad_same, read_model, run,
-                        same_scale, set_window, view_as_image, write_model)
+                        set_window, take_output, view_as_image, write_model)
 try:
     import numpy as np
     import onnx
@@ -261,7 +262,7 @@ class Importer:
         scale, zero = self.constant(op, 1, 'scales'), self.constant(op, 2, 'zero points')
         if scale is None or scale.array.dtype.kind != 'f' or not scale.array.size: self.refuse(op, 'its scales are no numbers')
         points = np.zeros(1, dtype) if zero is None else zero.array
-        if points.dtype not in (np.int8, np.uint8, np.int32): self.refuse(op, 'integers of %s are not known' % points.dtype)
+        if points.dtype not in (np.int8, np.uint8, np.int16, np.int32): self.refuse(op, 'integers of %s are not known' % points.dtype)
         shift = 128 if points.dtype == np.uint8 else 0
         if self.attributes(op).get('block_size'): self.refuse(op, 'scales of blocks are not known')
         return scale.array.astype(np.float32), points.astype(np.int64) - shift, shift
@@ -270,12 +271,21 @@ class Importer:
         value = self.value(op, 0)
         scale, zero, _ = self.quantisation(op, np.uint8)
         if scale.size != 1 or zero.size != 1: self.refuse(op, 'a tensor has one scale and one zero point')
-        self.check_scale(op, scale.item(), zero.item())
         node = value.node
-        if node.scale is None: node.scale, node.zero = scale.item(), zero.item()
+        is_wide = self.is_wide(op, zero.item())
+        self.check_scale(op, scale.item(), zero.item())
+        if is_wide and node.scale is None and node.low is None: node.low, node.high = -32767 * scale.item(), 32767 * scale.item()
+        elif is_wide: pass
+        elif node.scale is None: node.scale, node.zero = scale.item(), zero.item()
         elif (node.scale, node.zero) != (scale.item(), zero.item()):
             return self.add_like(op, 'requantize', value, scale=scale.item(), zero=zero.item())
         self.values[op.output[0]] = value
+
+    def is_wide(self, op, zero):
+        """Whether integers have 16 bits: these are a range, for a .ranges has scales of 8 bits alone."""
+        is_wide = len(op.input) > 2 and op.input[2] in self.constants and self.constants[op.input[2]].array.dtype == np.int16
+        if is_wide and zero: self.refuse(op, 'integers of 16 bits around %d are not known' % zero)
+        return is_wide
 
     def check_scale(self, op, scale, zero):
         try: check_scale(op_as_node(op), scale, zero)
@@ -285,7 +295,8 @@ class Importer:
         if op.input and op.input[0] in self.values:
             value = self.value(op, 0)
             scale, zero, _ = self.quantisation(op, np.uint8)
-            if scale.size != 1 or zero.size != 1 or (value.node.scale, value.node.zero) != (scale.item(), zero.item()):
+            if scale.size != 1 or zero.size != 1: self.refuse(op, 'a tensor has one scale and one zero point')
+            if not self.is_wide(op, zero.item()) and (value.node.scale, value.node.zero) != (scale.item(), zero.item()):
                 self.refuse(op, 'its scale is not that of its QuantizeLinear')
             self.values[op.output[0]] = value
             return
@@ -293,8 +304,8 @@ class Importer:
         if constant is None: self.refuse(op, 'its integers are missing')
         scales, zero, shift = self.quantisation(op, constant.array.dtype)
         for scale in scales.ravel(): self.check_scale(op, scale.item(), 0)
-        if zero.any() or constant.array.dtype not in (np.int8, np.uint8, np.int32):
-            self.refuse(op, 'constants have integers of 8 or 32 bits around 0, not %s around %s' % (
+        if zero.any() or constant.array.dtype not in (np.int8, np.uint8, np.int16, np.int32):
+            self.refuse(op, 'constants have integers of 8, 16 or 32 bits around 0, not %s around %s' % (
                 constant.array.dtype, ','.join(map(str, zero.ravel()[:4] + shift))))
         integers = constant.array.astype(np.int64) - shift
         axis = self.attributes(op).get('axis', 1) if scales.size > 1 else 0
@@ -303,8 +314,9 @@ class Importer:
             self.refuse(op, '%d scales do not fit %s along axis %d' % (scales.size, by_x(integers.shape), axis))
         along = [1] * rank
         if scales.size > 1: along[axis] = scales.size
-        self.constants[op.output[0]] = Constant((integers * scales.reshape(along if rank else ())).astype(np.float32),
-                                                integers, scales.ravel(), axis % rank if rank else 0)
+        numbers = (integers * scales.reshape(along if rank else ())).astype(np.float32)
+        is_wide = constant.array.dtype == np.int16
+        self.constants[op.output[0]] = Constant(numbers) if is_wide else Constant(numbers, integers, scales.ravel(), axis % max(rank, 1))
 
     # -- weights --
 
@@ -332,7 +344,6 @@ class Importer:
             numbers = np.broadcast_to(bias.integers.ravel(), (channels,))
         else: numbers = np.rint(biases / steps)
         if np.abs(numbers).max(initial=0) > 2**31 - 1: self.refuse(op, 'a bias does not fit 32 bits at the scales of what it is added to')
-        if np.abs(weights.integers).max(initial=0) > 128: self.refuse(op, 'a weight does not fit 8 bits')
         node.weights, node.scales = data_of('I8', arrange(weights.integers)), [s.item() for s in weights.scales]
         node.bias = data_of('I32', numbers)
 
@@ -733,7 +744,7 @@ def fold_affine(nodes):
         along = factor if maker.op == 'depthwise' else factor.reshape([-1] + [1] * (weights.ndim - 1))
         maker.bias = data_of('F32', array_of_data(maker.bias) * factor + term)
         maker.weights = data_of('F32', weights * along)
-        maker.source, maker.scale, maker.zero, maker.keep = node.source, node.scale, node.zero, node.keep
+        take_output(maker, node)
         gone[id(node)] = maker
         readers[id(maker)] = readers.get(id(node), 0)
     return [node for node in nodes if id(node) not in gone]
@@ -820,6 +831,8 @@ def measure_ranges(model, nodes, samples):
     options.log_severity_level = 4
     try: session = onnxruntime.InferenceSession(watched.SerializeToString(), options, providers=['CPUExecutionProvider'])
     except Exception as error: raise Refused('ONNX Runtime refuses it: %s' % in_a_line(error))
+
+    for node in nodes: node.low = node.high = None      # of 16 bits, if any
 
     def observe(node, array):
         if not array.size or not np.isfinite(array).all(): raise Refused('%s %s: makes a NaN or an infinity' % (node.op, node.name))

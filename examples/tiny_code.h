@@ -28,6 +28,7 @@ typedef struct tiny_code {
     uint64_t            constant_bytes;
     writer             *w;
     uint64_t            table_bytes;    // of tables that were written
+    int                 is_first;       // 1 = a brace was opened: no comma stands in front of what follows
     uint64_t            scratch_bytes;  // of CMSIS-NN, in RAM
 } tiny_code;
 
@@ -151,7 +152,7 @@ static void tiny_put_constants(const tiny_code *c) {
     X(TINY_WINDOWS, "windows", "nn_tiny_window window;\n    nn_tiny_target to;") \
     X(TINY_MATRICES, "matrices", "int32_t rows, R, K, N;\n    nn_tiny_target to;") \
     X(TINY_MEANS, "means", "int32_t pixels, C, multiplier, shift;\n    nn_tiny_target to;") \
-    X(TINY_PAIRS, "pairs", "int32_t rows, n;\n    nn_tiny_pair pair;") \
+    X(TINY_PAIRS, "pairs", "int32_t rows, runs, n, b_n;\n    nn_tiny_pair pair;") \
     X(TINY_SCALES, "scales", "int32_t rows, n, multiplier, shift;\n    nn_tiny_target to;") \
     X(TINY_NUMBERS, "numbers", "int32_t rows, n;\n    float scale;\n    nn_int_target to;") \
     X(TINY_SOFTMAXES, "softmaxes", "int32_t rows, R, n;\n    nn_tiny_softmax softmax;") \
@@ -161,6 +162,7 @@ static void tiny_put_constants(const tiny_code *c) {
     X(TINY_MOVES, "moves", "nn_tiny_window window;\n    int32_t zero;") \
     X(TINY_FLOAT_WINDOWS, "float_windows", "nn_tiny_window window;\n    nn_tiny_bounds to;") \
     X(TINY_FLOAT_MATRICES, "float_matrices", "int32_t rows, R, K, N;\n    nn_tiny_bounds to;") \
+    X(TINY_FLOAT_PAIRS, "float_pairs", "int32_t rows, runs, n, b_n;\n    nn_tiny_bounds to;") \
     X(TINY_FLOAT_ELEMENTS, "float_elements", "int32_t rows, n;\n    nn_tiny_bounds to;") \
     X(TINY_FLOAT_CONCATS, "float_concats", "int32_t rows, outer, inner, count;\n    int32_t parts[%_PARTS][2];")
 
@@ -187,8 +189,8 @@ static tiny_table tiny_table_of(const tiny_code *c, int32_t id) {
     case TINY_LINEAR: return is_integer ? TINY_MATRICES : TINY_FLOAT_MATRICES;
     case TINY_GAVGPOOL: return is_integer ? TINY_MEANS : TINY_FLOAT_MATRICES;
     case TINY_SOFTMAX: return is_integer ? TINY_SOFTMAXES : TINY_FLOAT_MATRICES;
-    case TINY_ADD: case TINY_MUL: return is_integer ? TINY_PAIRS : TINY_FLOAT_ELEMENTS;
-    case TINY_RELU: case TINY_RELU6: return is_integer ? TINY_SCALES : TINY_FLOAT_ELEMENTS;
+    case TINY_ADD: case TINY_MUL: return is_integer ? TINY_PAIRS : TINY_FLOAT_PAIRS;
+    case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE: return is_integer ? TINY_SCALES : TINY_FLOAT_ELEMENTS;
     case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return TINY_LOOKUPS;
     case TINY_CONCAT: return is_integer ? TINY_CONCATS : TINY_FLOAT_CONCATS;
     case TINY_UPSAMPLE: case TINY_PAD: return TINY_MOVES;
@@ -198,18 +200,36 @@ static tiny_table tiny_table_of(const tiny_code *c, int32_t id) {
     return TINY_NO_TABLE;
 }
 
+// Send what stands in front of an item of a row.
+static void tiny_put_comma(tiny_code *c) {
+    put(c->w, c->is_first ? "" : ", ");
+    c->is_first = 0;
+}
+
+static void tiny_put_open(tiny_code *c) {
+    tiny_put_comma(c);
+    put(c->w, "{ ");
+    c->is_first = 1;
+}
+
+static void tiny_put_close(tiny_code *c) {
+    put(c->w, " }");
+    c->is_first = 0;
+}
+
 // Send numbers of a row, and count them.
 static void tiny_put_numbers(tiny_code *c, const int32_t *numbers, int32_t count) {
     int32_t k;
-    for (k = 0; k < count; k++)
-        if (numbers[k] == INT32_MIN) put(c->w, "INT32_MIN, ");
-        else put(c->w, "%d, ", (int)numbers[k]);
+    for (k = 0; k < count; k++) {
+        tiny_put_comma(c);
+        put(c->w, "%d", (int)numbers[k]);
+    }
     c->table_bytes += 4 * (uint64_t)count;
 }
 
 static void tiny_put_float_row(tiny_code *c, float x) {
+    tiny_put_comma(c);
     tiny_put_number(c, x);
-    put(c->w, ", ");
     c->table_bytes += 4;
 }
 
@@ -239,27 +259,27 @@ static void tiny_put_target(tiny_code *c, const tiny_node *n, const tiny_node *i
     numbers[0] = in->as.zero_point;
     numbers[1] = n->as.zero_point;
     tiny_find_bounds(n, &numbers[2], &numbers[3]);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 4);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 static void tiny_put_bounds(tiny_code *c, const tiny_node *n) {
     const float most = 3.40282347e38f;
     rg_act act = tiny_act_of(n);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_float_row(c, act == RG_ACT_NONE ? -most : 0.0f);
     tiny_put_float_row(c, act == RG_ACT_RELU6 ? 6.0f : most);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 static void tiny_put_window(tiny_code *c, const tiny_node *n, const tiny_node *in) {
     const rg_node *g = &n->geometry;
     int32_t numbers[14] = { in->shape[0], in->shape[1], in->shape[2], g->kernel[0], g->kernel[1], g->stride[0], g->stride[1],
                             g->pad[0], g->pad[1], g->dilation[0], g->dilation[1], n->shape[0], n->shape[1], n->shape[2] };
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 14);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 // The factor a b / c; both scales and c were checked.
@@ -276,9 +296,22 @@ static void tiny_put_pair(tiny_code *c, const tiny_node *n, const tiny_node *a, 
     int32_t numbers[11] = { a->as.zero_point, of_a.multiplier, of_a.exponent, b->as.zero_point, of_b.multiplier, of_b.exponent,
                             m.multiplier, m.exponent, n->as.zero_point, 0, 0 };
     tiny_find_bounds(n, &numbers[9], &numbers[10]);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 11);
-    put(c->w, "}, ");
+    tiny_put_close(c);
+}
+
+static int tiny_same_shape(const tiny_node *a, const tiny_node *b) { return memcmp(a->shape, b->shape, sizeof a->shape) == 0; }
+
+// rows, runs of n elements in each, and how many elements of b a run moves on: 0 where b is one pixel for all of them.
+static void tiny_put_runs(tiny_code *c, const tiny_node *n, const tiny_node *b) {
+    int is_one = !tiny_same_shape(n, b);
+    int32_t numbers[4];
+    numbers[0] = n->shape[0];
+    numbers[1] = is_one ? n->shape[1] : 1;
+    numbers[2] = is_one ? n->shape[2] : n->shape[1] * n->shape[2];
+    numbers[3] = is_one ? 0 : numbers[2];
+    tiny_put_numbers(c, numbers, 4);
 }
 
 // A factor beside sizes. That of a mean is divided by its pixels as TensorFlow Lite does it, which truncates.
@@ -301,9 +334,9 @@ static void tiny_put_softmax(tiny_code *c, const tiny_node *n, const tiny_node *
     int32_t numbers[6] = { n->shape[0], n->shape[1], n->shape[2], m.multiplier, m.exponent, 0 };
     numbers[5] = -(int32_t)((UINT64_C(31) << 26) >> m.exponent);
     tiny_put_numbers(c, numbers, 3);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers + 3, 3);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 static double tiny_function(tiny_op op, double x) {
@@ -314,12 +347,13 @@ static double tiny_function(tiny_op op, double x) {
 
 static void tiny_put_lookup(tiny_code *c, const tiny_node *n, const tiny_node *in) {
     int32_t q;
-    put(c->w, "{ ");
+    tiny_put_open(c);
     for (q = -128; q < 128; q++) {
         double x = (double)(q - in->as.zero_point) * in->as.scale, y = tiny_function(n->op, x) / n->as.scale;
-        put(c->w, "%d, ", (int)tiny_round(y + n->as.zero_point, -128, 127));
+        tiny_put_comma(c);
+        put(c->w, "%d", (int)tiny_round(y + n->as.zero_point, -128, 127));
     }
-    put(c->w, "}, ");
+    tiny_put_close(c);
     c->table_bytes += 256;
 }
 
@@ -346,17 +380,17 @@ static void tiny_put_concat(tiny_code *c, int32_t id) {
     tiny_split_axis(n, n->shape, &numbers[0], &numbers[1], &numbers[2]);
     numbers[3] = count;
     tiny_put_numbers(c, numbers, 4);
-    put(c->w, "{ ");
+    tiny_put_open(c);
     for (i = 0; i < count; i++, at += numbers[0]) {
         in = tiny_from(c, id, i);
         tiny_split_axis(n, in->shape, &rows, &outer, &numbers[0]);
-        put(c->w, "{ ");
+        tiny_put_open(c);
         if (is_integer) tiny_put_factor(c, n, in, numbers[0], at, 1);
         numbers[1] = at;
         if (!is_integer) tiny_put_numbers(c, numbers, 2);
-        put(c->w, "}, ");
+        tiny_put_close(c);
     }
-    put(c->w, "}, ");
+    tiny_put_close(c);
     c->table_bytes += (uint64_t)(most - count) * (is_integer ? 32 : 8);
 }
 
@@ -367,9 +401,9 @@ static void tiny_put_convert(tiny_code *c, const tiny_node *n, const tiny_node *
     numbers[0] = as->zero_point;
     numbers[1] = as->low;
     numbers[2] = as->high;
-    put(c->w, "{ ");
+    tiny_put_open(c);
     tiny_put_numbers(c, numbers, 3);
-    put(c->w, "}, ");
+    tiny_put_close(c);
 }
 
 // rows, R, K, N: a product for each pixel where the input has as many, else of all that it has.
@@ -384,8 +418,11 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id), *in = tiny_from(c, id, 0);
     int32_t rows[2] = { n->shape[0], n->shape[1] * n->shape[2] };
     tiny_table table = tiny_table_of(c, id);
-    put(c->w, "    { ");
-    if (table == TINY_PAIRS || table == TINY_NUMBERS || table == TINY_LOOKUPS || table == TINY_FLOAT_ELEMENTS) tiny_put_numbers(c, rows, 2);
+    put(c->w, "    ");
+    c->is_first = 1;
+    tiny_put_open(c);
+    if (table == TINY_NUMBERS || table == TINY_LOOKUPS || table == TINY_FLOAT_ELEMENTS) tiny_put_numbers(c, rows, 2);
+    if (table == TINY_PAIRS || table == TINY_FLOAT_PAIRS) tiny_put_runs(c, n, tiny_from(c, id, 1));
     switch (table) {
     case TINY_MOVES: case TINY_WINDOWS: case TINY_FLOAT_WINDOWS: tiny_put_window(c, n, in); break;
     case TINY_MATRICES: case TINY_FLOAT_MATRICES: tiny_put_matrix(c, n, in); break;
@@ -396,12 +433,14 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     case TINY_SOFTMAXES: tiny_put_softmax(c, n, in); break;
     case TINY_LOOKUPS: tiny_put_lookup(c, n, in); break;
     case TINY_CONCATS: case TINY_FLOAT_CONCATS: tiny_put_concat(c, id); break;
-    case TINY_FLOAT_ELEMENTS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
+    case TINY_FLOAT_ELEMENTS: case TINY_FLOAT_PAIRS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
     }
     if (table == TINY_WINDOWS || table == TINY_MATRICES) tiny_put_target(c, n, in);
-    if (table == TINY_FLOAT_WINDOWS || table == TINY_FLOAT_MATRICES || table == TINY_FLOAT_ELEMENTS) tiny_put_bounds(c, n);
+    if (table == TINY_FLOAT_WINDOWS || table == TINY_FLOAT_MATRICES || table == TINY_FLOAT_PAIRS || table == TINY_FLOAT_ELEMENTS)
+        tiny_put_bounds(c, n);
     if (table == TINY_MOVES) tiny_put_numbers(c, &n->as.zero_point, 1);
-    put(c->w, "},  // %s\n", tiny_name(c->t, id));
+    tiny_put_close(c);
+    put(c->w, ",  // %s\n", tiny_name(c->t, id));
 }
 
 // Send a table with the rows of its nodes, if it has any; its rows are counted.
@@ -501,6 +540,7 @@ static tiny_sizes tiny_sizes_of(tiny_table table, int is_mean) {
                                       "k->window.out_height" };
     static const tiny_sizes matrix = { "k->R * k->N", "k->R * k->K", "k->rows" }, elements = { "k->n", "k->n", "k->rows" };
     static const tiny_sizes softmax = { "k->R * k->n", "k->R * k->n", "k->rows" }, concat = { "k->outer * k->inner", "", "k->rows" };
+    static const tiny_sizes pairs = { "k->runs * k->n", "k->runs * k->n", "k->rows" };
     static const tiny_sizes mean = { "k->C", "k->pixels * k->C", "1" }, float_mean = { "k->N", "k->K", "1" };
     switch (table) {
     case TINY_WINDOWS: case TINY_MOVES: case TINY_FLOAT_WINDOWS: return image;
@@ -508,8 +548,8 @@ static tiny_sizes tiny_sizes_of(tiny_table table, int is_mean) {
     case TINY_MEANS: return mean;
     case TINY_SOFTMAXES: return softmax;
     case TINY_CONCATS: case TINY_FLOAT_CONCATS: return concat;
-    case TINY_PAIRS: case TINY_SCALES: case TINY_NUMBERS: case TINY_LOOKUPS: case TINY_FLOAT_ELEMENTS: case TINY_NO_TABLE:
-    case TINY_TABLE_COUNT: break;
+    case TINY_PAIRS: case TINY_FLOAT_PAIRS: return pairs;
+    case TINY_SCALES: case TINY_NUMBERS: case TINY_LOOKUPS: case TINY_FLOAT_ELEMENTS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
     }
     return elements;
 }
@@ -535,7 +575,8 @@ static void tiny_put_prologue(const tiny_code *c, const tiny_kernel *k) {
     int32_t i;
     put(c->w, "    const %s_%s *k = &%s_%s_rows[%s_index[node]];\n", c->name, tiny_tables[table].name, c->name, tiny_tables[table].name, c->name);
     tiny_put_operand(c, k, -1, sizes.out, n->format);
-    for (i = 0; i < k->inputs && n->op != TINY_CONCAT; i++) tiny_put_operand(c, k, i, sizes.in, tiny_from(c, k->node, i)->format);
+    for (i = 0; i < k->inputs && n->op != TINY_CONCAT; i++)
+        tiny_put_operand(c, k, i, i ? "k->runs * k->b_n" : sizes.in, tiny_from(c, k->node, i)->format);
     if (k->takes_rows) put(c->w, "    if (!count) count = %s;\n", sizes.rows);
     else put(c->w, "    int32_t first = 0, count = %s;\n", sizes.rows);
     if (k->has_scratch) put(c->w, "    (void)scratch;\n");
@@ -544,7 +585,7 @@ static void tiny_put_prologue(const tiny_code *c, const tiny_kernel *k) {
                   "                          (const int32_t *)stored3, %d };\n", n->scheme == TL_SCHEME_I8 ? 0 : 1);
 }
 
-// A call for several rows, or behind ! for one. @ is i8, i16 or f32, # the type of an element of the output, ~ that of the
+// A call for several rows, or behind ! for one, behind & for one run i of it. @ is i8, i16 or f32, # the type of an element of the output, ~ that of the
 // input; ` ^ | the row of the output and of both inputs.
 static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id);
@@ -564,9 +605,13 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     case TINY_GAVGPOOL:
         return is_float ? "!nn_tiny_gavgpool_f32(`, ^, k->K / k->N, k->N, &k->to);\n"
                         : "!nn_tiny_gavgpool_@(`, ^, k->pixels, k->C, k->multiplier, k->shift, &k->to);\n";
-    case TINY_ADD: return is_float ? "!nn_tiny_add_f32(`, ^, |, k->n, &k->to);\n" : "!nn_tiny_add_@(`, ^, |, k->n, &k->pair);\n";
-    case TINY_MUL: return is_float ? "!nn_tiny_mul_f32(`, ^, |, k->n, &k->to);\n" : "!nn_tiny_mul_@(`, ^, |, k->n, &k->pair);\n";
-    case TINY_RELU: case TINY_RELU6:
+    case TINY_ADD:
+        return is_float ? "&nn_tiny_add_f32(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->to);\n"
+                        : "&nn_tiny_add_@(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->pair);\n";
+    case TINY_MUL:
+        return is_float ? "&nn_tiny_mul_f32(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->to);\n"
+                        : "&nn_tiny_mul_@(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->pair);\n";
+    case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE:
         return is_float ? "!nn_tiny_bound_f32(`, ^, k->n, &k->to);\n" : "!nn_tiny_scale_@(`, ^, k->n, k->multiplier, k->shift, &k->to);\n";
     case TINY_SOFTMAX: return is_float ? "!nn_tiny_softmax_f32(`, ^, k->R, k->N);\n" : "!nn_tiny_softmax_@(`, ^, k->R, k->n, &k->softmax);\n";
     case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
@@ -595,8 +640,10 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
 static void tiny_put_body(const tiny_code *c, int32_t id, const char *body) {
     const tiny_node *n = tiny_at(c, id), *in = tiny_from(c, id, 0);
     const char *to = tiny_type(n->format), *from = tiny_type(in->format);
-    int is_loop = *body == '!';
+    int is_loop = *body == '!' || *body == '&';
+    if (*body == '&') put(c->w, "    int32_t i;\n");
     if (is_loop) put(c->w, "    for (; count > 0; first++, count--)\n        ");
+    if (*body == '&') put(c->w, "for (i = 0; i < k->runs; i++)\n            ");
     for (body += is_loop; *body; body++)
         if (*body == '@') put(c->w, n->format == TL_FORMAT_I8 ? "i8" : n->format == TL_FORMAT_I16 ? "i16" : "f32");
         else if (*body == '#') put(c->w, "%s", to);
@@ -683,19 +730,21 @@ static const char *tiny_cmsis_body_of(const tiny_node *n) {
         return TINY_POOL_PARTS
                "    if (arm_max_pool_s8(&ctx, &params, &in, (const int8_t *)in0, &filter, &out, (int8_t *)out0) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
     case TINY_ADD:
-        return "    if (arm_elementwise_add_s8((const int8_t *)in0, (const int8_t *)in1, -k->pair.a_zero, k->pair.a_multiplier, k->pair.a_shift,\n"
-               "                               -k->pair.b_zero, k->pair.b_multiplier, k->pair.b_shift, 20, (int8_t *)out0, k->pair.zero,\n"
-               "                               k->pair.multiplier, k->pair.shift, k->pair.low, k->pair.high, k->rows * k->n) !=\n"
-               "        ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
+        return "    int32_t i, runs = k->b_n ? 1 : k->rows * k->runs, n = k->b_n ? k->rows * k->n : k->n;\n    for (i = 0; i < runs; i++)\n"
+               "        if (arm_elementwise_add_s8((const int8_t *)in0 + i * n, (const int8_t *)in1, -k->pair.a_zero, k->pair.a_multiplier,\n"
+               "                                   k->pair.a_shift, -k->pair.b_zero, k->pair.b_multiplier, k->pair.b_shift, 20,\n"
+               "                                   (int8_t *)out0 + i * n, k->pair.zero, k->pair.multiplier, k->pair.shift, k->pair.low,\n"
+               "                                   k->pair.high, n) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
     case TINY_MUL:
-        return "    if (arm_elementwise_mul_s8((const int8_t *)in0, (const int8_t *)in1, -k->pair.a_zero, -k->pair.b_zero, (int8_t *)out0,\n"
-               "                               k->pair.zero, k->pair.multiplier, k->pair.shift, k->pair.low, k->pair.high,\n"
-               "                               k->rows * k->n) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
+        return "    int32_t i, runs = k->b_n ? 1 : k->rows * k->runs, n = k->b_n ? k->rows * k->n : k->n;\n    for (i = 0; i < runs; i++)\n"
+               "        if (arm_elementwise_mul_s8((const int8_t *)in0 + i * n, (const int8_t *)in1, -k->pair.a_zero, -k->pair.b_zero,\n"
+               "                                   (int8_t *)out0 + i * n, k->pair.zero, k->pair.multiplier, k->pair.shift, k->pair.low,\n"
+               "                                   k->pair.high, n) != ARM_CMSIS_NN_SUCCESS) %_FAILED(node);\n";
     case TINY_SOFTMAX:
         return "    arm_softmax_s8((const int8_t *)in0, k->rows * k->R, k->n, k->softmax.multiplier, k->softmax.shift, k->softmax.least,\n"
                "                   (int8_t *)out0);\n";
     case TINY_GAVGPOOL: case TINY_CONCAT: case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: case TINY_RELU: case TINY_RELU6:
-    case TINY_UPSAMPLE: case TINY_PAD: case TINY_CONVERT: case TINY_OP_COUNT: break;
+    case TINY_REQUANTIZE: case TINY_UPSAMPLE: case TINY_PAD: case TINY_CONVERT: case TINY_OP_COUNT: break;
     }
     return "";
 #undef TINY_CONV_PARTS
@@ -783,7 +832,11 @@ static int tiny_check_factors(const tiny_code *c) {
     return CODE_OK;
 }
 
-static int tiny_same_shape(const tiny_node *a, const tiny_node *b) { return memcmp(a->shape, b->shape, sizeof a->shape) == 0; }
+// Whether a node may read such a shape: its own, or as second input of a product or a sum one pixel for all.
+static int tiny_fits_shape(const tiny_node *n, const tiny_node *from, int32_t input) {
+    if (tiny_same_shape(from, n)) return 1;
+    return input == 1 && (n->op == TINY_ADD || n->op == TINY_MUL) && from->shape[0] == 1 && from->shape[1] == 1 && from->shape[2] == n->shape[2];
+}
 
 // Shapes of what a node without window reads.
 static int tiny_check_shapes(const tiny_code *c) {
@@ -801,7 +854,7 @@ static int tiny_check_shapes(const tiny_code *c) {
                     if (k != axis && from->shape[k] != n->shape[k]) return tiny_fail_geometry(c->t, id, "its inputs differ in another axis than axis=");
             if (n->op == TINY_CONCAT) sum += from->shape[axis];
             else if ((n->op == TINY_ADD || n->op == TINY_MUL || n->op >= TINY_SOFTMAX) && n->op != TINY_UPSAMPLE && n->op != TINY_PAD &&
-                     !tiny_same_shape(from, n))
+                     !tiny_fits_shape(n, from, i))
                 return tiny_fail_geometry(c->t, id, "its shape is not that of what it reads");
         }
         if (n->op == TINY_CONCAT && sum != n->shape[n->geometry.axis]) return tiny_fail_geometry(c->t, id, "its inputs do not add up to its shape");

@@ -29,7 +29,7 @@
     X(TINY_ADD, "add", 2, 2, -1)             X(TINY_MUL, "mul", 2, 2, -1)             X(TINY_CONCAT, "concat", 2, 16, -1) \
     X(TINY_SOFTMAX, "softmax", 1, 1, -1)     X(TINY_SIGMOID, "sigmoid", 1, 1, -1)     X(TINY_TANH, "tanh", 1, 1, -1) \
     X(TINY_HARDSWISH, "hardswish", 1, 1, -1) X(TINY_RELU, "relu", 1, 1, -1)           X(TINY_RELU6, "relu6", 1, 1, -1) \
-    X(TINY_UPSAMPLE, "upsample", 1, 1, -1)   X(TINY_PAD, "pad", 1, 1, -1)             X(TINY_CONVERT, "convert", 1, 1, -1)
+    X(TINY_REQUANTIZE, "requantize", 1, 1, -1) X(TINY_UPSAMPLE, "upsample", 1, 1, -1)   X(TINY_PAD, "pad", 1, 1, -1)             X(TINY_CONVERT, "convert", 1, 1, -1)
 
 #define TINY_ENUM(id, name, least, most, axis) id,
 typedef enum tiny_op { TINY_OPS(TINY_ENUM) TINY_OP_COUNT } tiny_op;
@@ -339,7 +339,7 @@ static int32_t tiny_shape_weights(const tiny_model *t, int32_t id, int64_t shape
         shape[1] = (int64_t)(tiny_elements_of(in->shape) / elements);
         return 2;
     case TINY_AVGPOOL: case TINY_MAXPOOL: case TINY_GAVGPOOL: case TINY_ADD: case TINY_MUL: case TINY_CONCAT: case TINY_SOFTMAX:
-    case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: case TINY_RELU: case TINY_RELU6: case TINY_UPSAMPLE: case TINY_PAD:
+    case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE: case TINY_UPSAMPLE: case TINY_PAD:
     case TINY_CONVERT: case TINY_OP_COUNT: break;
     }
     return 0;

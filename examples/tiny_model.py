@@ -143,11 +143,17 @@ def count_readers(nodes):
 def same_scale(a, b): return (a.scale, a.zero) == (b.scale, b.zero)
 
 
+def take_output(maker, node):
+    """What a folded node made is made by what is before it."""
+    for what in ('source', 'scale', 'zero', 'low', 'high', 'keep'): setattr(maker, what, getattr(node, what))
+
+
 def fold_activation(node, maker):
     """Whether relu or relu6 is done by what is before it."""
     if maker.op not in TAKES_ACTIVATION or maker.act != 'none' or maker.keep: return False
     if maker.scale is not None and not same_scale(maker, node): return False
-    maker.act, maker.source, maker.scale, maker.zero, maker.keep = node.op, node.source, node.scale, node.zero, node.keep
+    maker.act = node.op
+    take_output(maker, node)
     return True
 
 
@@ -349,6 +355,138 @@ def write_model(nodes, prefix, title):
              '.ranges': write_ranges(nodes).encode()}
     if len(files['.safetensors']) > MOST_BYTES: raise Refused('the weights are more than 2 GiB')
     for suffix, data in files.items(): write_file(prefix + suffix, data)
+
+
+# -- reading the files again --
+
+def fail_line(path, number, why): raise Refused('%s: line %d: %s' % (path, number, why))
+
+
+def read_lines(path):
+    """The lines of a text with their numbers and words, without comments and empty ones."""
+    with open(path, 'rb') as file: text = file.read(MOST_BYTES)
+    try: lines = text.decode('utf-8-sig').split('\n')
+    except UnicodeDecodeError: raise Refused('%s: is no UTF-8' % path)
+    return [(k + 1, line.split()) for k, line in enumerate(lines) if line.split('#')[0].strip()]
+
+
+def read_keys(path, number, words, known):
+    """{key: value} of words key=value, and {key: True} of words alone."""
+    keys = {}
+    for word in words:
+        key, equals, value = word.partition('=')
+        if key in keys or (known and key not in known): fail_line(path, number, '%s: %s' % (key, 'twice' if key in keys else 'this key is not known'))
+        keys[key] = value if equals else True
+    return keys
+
+
+def read_integers(path, number, text, by, count=None, least=0, most=2**31 - 1):
+    numbers = [int(word) if word.isascii() and word.isdigit() and len(word) < 11 else -1 for word in str(text).split(by)]
+    if any(not least <= x <= most for x in numbers) or (count and len(numbers) not in count):
+        fail_line(path, number, '%s: must be numbers from %d to %d' % (text, least, most))
+    return tuple(numbers)
+
+
+def read_graph(path):
+    """The nodes of a .tlg that an importer wrote: names, ops, inputs, results, and bytes of outputs as elements."""
+    lines, nodes = read_lines(path), []
+    if not lines or lines[0][1] != ['tlg', '2']: raise Refused('%s: does not begin with tlg 2' % path)
+    for number, words in lines[1:-1]:
+        if words[0] != 'node' or len(words) < 5 or words[1] != str(len(nodes)): fail_line(path, number, 'must be node %d' % len(nodes))
+        keys = read_keys(path, number, words[4:], None)
+        made = read_integers(path, number, keys.get('out'), ',', (1,), 4)[0]
+        inputs = () if keys.get('in') == '-' else read_integers(path, number, keys.get('in'), ',', None, 0, len(nodes) - 1)
+        node = Node(words[3], words[2], [nodes[k] for k in inputs], (made // 4,), keep='keep' in keys)
+        if words[3] not in OPS + ('input',): fail_line(path, number, '%s: this op is not known' % words[3])
+        if (words[3] == 'input') != (not inputs): fail_line(path, number, 'an input reads nothing, all else something')
+        nodes.append(node)
+    if not nodes or lines[-1][1] != ['end', str(len(nodes))]: raise Refused('%s: its last line is not end %d' % (path, len(nodes)))
+    if len({node.name for node in nodes}) < len(nodes): raise Refused('%s: a name is there twice' % path)
+    return nodes
+
+
+def read_real(path, number, text):
+    try: value = struct.unpack('<f', struct.pack('<f', float(text)))[0]
+    except (ValueError, OverflowError, TypeError): value = math.nan
+    if not math.isfinite(value): fail_line(path, number, '%s: must be a finite number' % text)
+    return value
+
+
+def read_tensor_line(path, number, node, keys):
+    shape = read_integers(path, number, keys.get('shape'), 'x', (1, 3), 1)
+    if math.prod(shape) != node.elements: fail_line(path, number, '%s: the graph has %d elements' % (by_x(shape), node.elements))
+    if ('low' in keys) != ('high' in keys) or ('scale' in keys) != ('zero' in keys): fail_line(path, number, 'low, high, scale, zero: one is missing')
+    node.shape = shape
+    if 'low' in keys:
+        node.low, node.high = read_real(path, number, keys['low']), read_real(path, number, keys['high'])
+        if node.low > node.high: fail_line(path, number, 'low is above high')
+    if 'scale' in keys:
+        negative = str(keys['zero']).startswith('-')
+        node.scale, zero = read_real(path, number, keys['scale']), read_integers(path, number, str(keys['zero'])[negative:], ',', (1,))[0]
+        node.zero = -zero if negative else zero
+        check_scale(node, node.scale, node.zero)
+
+
+def read_node_line(path, number, node, keys):
+    for key, value in keys.items():
+        if key in ('kernel', 'stride', 'dilation'): setattr(node, key, read_integers(path, number, value, 'x', (2,), 1, 65535))
+        elif key == 'pad': node.pad = read_integers(path, number, value, ',', (4,))
+        elif key in ('axis', 'multiplier'): setattr(node, key, read_integers(path, number, value, ',', (1,))[0])
+        elif value not in ('none', 'relu', 'relu6'): fail_line(path, number, 'act=%s: must be none, relu or relu6' % value)
+        else: node.act = value
+
+
+def read_ranges(path, nodes):
+    """Set what a .ranges says of the nodes of its model."""
+    lines, by_name, seen = read_lines(path), {node.name: node for node in nodes}, set()
+    if len(lines) < 3 or lines[0][1] != ['ranges', '1']: raise Refused('%s: does not begin with ranges 1' % path)
+    if lines[1][1] != ['model', hash_graph(nodes)]: raise Refused('%s: is of another model, that of the .tlg is %s' % (path, hash_graph(nodes)))
+    if lines[-1][1] != ['end', str(len(lines) - 3)]: raise Refused('%s: its last line is not end %d' % (path, len(lines) - 3))
+    readers = {'tensor': (read_tensor_line, ('shape', 'low', 'high', 'scale', 'zero')),
+               'node': (read_node_line, ('kernel', 'stride', 'pad', 'dilation', 'act', 'axis', 'multiplier'))}
+    for number, words in lines[2:-1]:
+        if words[0] not in readers or len(words) < 2 or words[1] not in by_name: fail_line(path, number, 'must be tensor or node, and a name of the graph')
+        if tuple(words[:2]) in seen: fail_line(path, number, '%s: a second line' % words[1])
+        seen.add(tuple(words[:2]))
+        reader, known = readers[words[0]]
+        reader(path, number, by_name[words[1]], read_keys(path, number, words[2:], known))
+    for node in nodes:
+        if ('tensor', node.name) not in seen: raise Refused('%s: tensor %s is missing' % (path, node.name))
+
+
+def read_safetensors(path):
+    """{name: Data} of a .safetensors."""
+    data = read_model(path)
+    size = struct.unpack('<Q', data[:8])[0] if len(data) >= 8 else len(data)
+    if size > len(data) - 8: raise Refused('%s: its header is longer than the file' % path)
+    try: header = json.loads(data[8:8 + size])
+    except (ValueError, RecursionError): raise Refused('%s: its header is no JSON' % path)
+    tensors = {}
+    for name, entry in header.items() if isinstance(header, dict) else ():
+        if name == '__metadata__': continue
+        dtype, shape, offsets = (entry.get(key) for key in ('dtype', 'shape', 'data_offsets')) if isinstance(entry, dict) else (None,) * 3
+        numbers = [x for part in (shape, offsets) for x in (part if isinstance(part, list) else [None])]
+        if dtype not in BYTES_OF or len(offsets or ()) != 2 or any(type(x) is not int or x < 0 for x in numbers):
+            raise Refused('%s: tensor %s: its type, shape or offsets are not known' % (path, name))
+        raw = data[8 + size + offsets[0]:8 + size + offsets[1]]
+        if len(raw) != BYTES_OF[dtype] * math.prod(shape): raise Refused('%s: tensor %s: has %d bytes for %s of %s' % (path, name, len(raw), by_x(shape), dtype))
+        tensors[name] = Data(dtype, shape, raw)
+    return tensors
+
+
+def read_files(prefix):
+    """The nodes that NAME.tlg, NAME.ranges and NAME.safetensors say, checked as what is written is."""
+    nodes = read_graph(prefix + '.tlg')
+    read_ranges(prefix + '.ranges', nodes)
+    tensors = read_safetensors(prefix + '.safetensors')
+    for node in nodes:
+        if node.op not in WEIGHTED: continue
+        node.weights, node.bias = tensors.get(node.name + '.weights'), tensors.get(node.name + '.bias')
+        if not node.weights or not node.bias: refuse(node, 'weights or biases are missing')
+        if len(node.weights.shape) != (2 if node.op == 'linear' else 4 if node.op == 'conv2d' else 3): refuse(node, 'its weights are %s' % by_x(node.weights.shape))
+        if node.name + '.scale' in tensors: node.scales = list(tensors[node.name + '.scale'].numbers())
+    check_nodes(nodes)
+    return nodes
 
 
 def read_model(path):

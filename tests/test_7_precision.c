@@ -112,8 +112,8 @@ static const char *row_of(const char *op, uint64_t bytes, const tl_precision_pro
 }
 
 static void every_op_of_a_layer_has_a_row_of_its_own(void **state) {
-    static const char *const ops[] = { "linear", "conv2d", "convt2d", "maxpool", "avgpool", "gavgpool", "upsample", "bn",
-        "layernorm", "softmax", "embedding", "attention", "bmm", "rnn", "gru", "lstm", "concat", "split", "loss" };
+    static const char *const ops[] = { "linear", "conv2d", "depthwise", "convt2d", "maxpool", "avgpool", "gavgpool",
+        "upsample", "pad", "relu6", "hardswish", "requantize", "bn", "layernorm", "softmax", "embedding", "attention", "bmm", "rnn", "gru", "lstm", "concat", "split", "loss" };
     int32_t count, i;
     const tl_precision_profile *rows = tl_find_default_profiles(&count);
     (void)state;
@@ -124,6 +124,35 @@ static void every_op_of_a_layer_has_a_row_of_its_own(void **state) {
                             tl_name_elementwise((tl_elementwise)i));
     assert_string_equal(row_of("something", 4, rows, count, NULL), "*");
     assert_string_equal(row_of("input", 4, rows, count, NULL), "");
+}
+
+// A depthwise convolution as importers name it: the schemes and losses of a convolution, and a product for devices.
+static void depthwise_is_a_convolution(void **state) {
+    int32_t count;
+    const tl_precision_profile *rows = tl_find_default_profiles(&count), *found[2];
+    tl_device device;
+    tl_precision_desc desc;
+    tl_precision_plan plan;
+    tl_graph graph = graph_of("tlg 1\nnode 0 x input fwd=0 bwd=0 out=400 needs=none in=-\n"
+                              "node 1 a conv2d fwd=1000000 bwd=0 out=400 needs=none in=0\n"
+                              "node 2 b depthwise fwd=1000000 bwd=0 out=400 needs=none in=1 keep\n");
+    (void)state;
+    found[0] = tl_find_profile(rows, count, &graph, 1, NULL);
+    found[1] = tl_find_profile(rows, count, &graph, 2, NULL);
+    assert_int_equal(found[0]->schemes, found[1]->schemes);
+    assert_true(found[1]->schemes & BIT(TL_SCHEME_I8_CHANNEL));
+    assert_memory_equal(found[0]->loss, found[1]->loss, sizeof found[0]->loss);
+    memset(&device, 0, sizeof device);
+    device.flops_per_second[TL_PRECISION_SINGLE] = 1e12;
+    device.flops_per_second[TL_PRECISION_BF16] = 8e12;
+    memset(&desc, 0, sizeof desc);
+    desc.graph = &graph;
+    desc.device = &device;
+    desc.loss_limit = 1;
+    plan = planned(&desc);
+    assert_int_equal(plan.nodes[2].speed_source, TL_SPEED_FROM_DEVICE);
+    tl_free_precision_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
 }
 
 static void names_match_without_case_and_in_parts(void **state) {
@@ -2300,6 +2329,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(default_profiles_are_in_order),
         cmocka_unit_test(losses_of_formats_follow_from_their_digits),
         cmocka_unit_test(every_op_of_a_layer_has_a_row_of_its_own),
+        cmocka_unit_test(depthwise_is_a_convolution),
         cmocka_unit_test(names_match_without_case_and_in_parts),
         cmocka_unit_test(rows_are_keyed_by_shape_and_device),
         cmocka_unit_test(profile_rules_are_named),

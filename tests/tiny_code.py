@@ -110,7 +110,7 @@ def relation(n, k):
         return '%d/%d/%d%s' % (n.kernel[0], n.stride[0], n.pad[0], tail) if n.op != 'pad' or n.pad[0] == n.pad[2] == 0 else None
     if n.op == 'upsample':
         return 'up%d' % n.stride[0]
-    if n.op in ('add', 'mul', 'relu', 'relu6', 'sigmoid', 'tanh', 'hardswish', 'softmax') or (n.op == 'concat' and n.axis):
+    if n.op in ('add', 'mul', 'requantize', 'relu', 'relu6', 'sigmoid', 'tanh', 'hardswish', 'softmax') or (n.op == 'concat' and n.axis):
         return '1:1'
     if n.op == 'linear' and len(n.weights) // n.shape[2] == k.shape[2]:
         return '1:1' if n.shape[:2] == k.shape[:2] else None
@@ -128,7 +128,7 @@ def write_tlg(net, path):
                 line += ' rows=%d@0' % n.shape[0]
         else:
             line += 'fwd=%d bwd=0 out=%d needs=none in=%s grad=no' % (2 * n.size(), 4 * n.size(), ','.join(str(index[k]) for k in n.inputs))
-            relations = [relation(n, net.find(k)) for k in n.inputs]
+            relations = [relation(n, net.find(k)) if k != n.inputs[-1] or net.find(k).shape[0] > 1 else 'whole' for k in n.inputs]
             if n.shape[0] > 1 and all(relations):
                 line += ' rows=%d@0 rin=%s' % (n.shape[0], ','.join(relations))
             if n.weights:
@@ -449,12 +449,16 @@ class Run:
                 out.append(bound(f32(s / (len(x[0]) // C))))
             return out
         if n.op == 'add':
-            return [bound(f32(a + b)) for a, b in zip(*x)]
+            return [bound(f32(a + b)) for a, b in self.pairs(x)]
         if n.op == 'mul':
-            return [bound(f32(a * b)) for a, b in zip(*x)]
-        if n.op in ('relu', 'relu6'):
+            return [bound(f32(a * b)) for a, b in self.pairs(x)]
+        if n.op in ('relu', 'relu6', 'requantize'):
             return [bound(a) for a in x[0]]
         return self.moved(n, x, 0.0)
+
+    def pairs(self, x):
+        """Elements of two tensors side by side; the second one may be one pixel for all."""
+        return zip(x[0], x[1] * (len(x[0]) // len(x[1])))
 
     def moved(self, n, x, zero):
         """Concatenations, pads, upsamplings of values that are in the output's format."""
@@ -514,11 +518,11 @@ class Run:
             twice, left = 2 * max(k[0].scale, k[1].scale), 15 if wide else 20
             a, b = (multiplier(ratio(i.scale), ratio(twice)) for i in k)
             m = multiplier(ratio(twice), ratio(q.scale * 2.0 ** left))
-            return [finish(scale(scale((u - k[0].zero) << left, a) + scale((v - k[1].zero) << left, b), m)) for u, v in zip(*x)]
+            return [finish(scale(scale((u - k[0].zero) << left, a) + scale((v - k[1].zero) << left, b), m)) for u, v in self.pairs(x)]
         if n.op == 'mul':
             m = multiplier(product(ratio(k[0].scale), ratio(k[1].scale)), ratio(q.scale))
-            return [finish(scale((u - k[0].zero) * (v - k[1].zero), m)) for u, v in zip(*x)]
-        if n.op in ('relu', 'relu6'):
+            return [finish(scale((u - k[0].zero) * (v - k[1].zero), m)) for u, v in self.pairs(x)]
+        if n.op in ('relu', 'relu6', 'requantize'):
             m = multiplier(ratio(k[0].scale), ratio(q.scale))
             return [finish(scale(v - k[0].zero, m)) for v in x[0]]
         if n.op in ('sigmoid', 'tanh', 'hardswish'):
@@ -650,6 +654,8 @@ def branch_net(seed):
     a = net.add('a', 'conv2d', ['x'], channels=5, kernel=(3, 3), pad=(1, 1, 1, 1))
     b = net.add('b', 'sigmoid', [a])
     c = net.add('c', 'mul', [a, b])
+    v = net.add('v', 'gavgpool', [c])
+    c = net.add('w', 'mul', [c, v])
     d = net.add('d', 'maxpool', [c], kernel=(2, 2), stride=(2, 2))
     e = net.add('e', 'upsample', [d], stride=(2, 2))
     g = net.add('g', 'concat', [e, a], axis=2)
@@ -662,7 +668,8 @@ def branch_net(seed):
     m = net.add('m', 'tanh', [k])
     o = net.add('o', 'concat', [m, k], axis=1)
     p = net.add('p', 'concat', [o, o], axis=0)
-    net.add('q', 'relu', [p])
+    q = net.add('q', 'relu', [p])
+    net.add('r', 'requantize', [q])
     return net
 
 
@@ -676,6 +683,8 @@ def float_net(seed):
     d = net.add('d', 'add', [b, c])
     e = net.add('e', 'mul', [d, c])
     f = net.add('f', 'concat', [e, b], axis=2)
+    m = net.add('m', 'gavgpool', [f])
+    f = net.add('n', 'add', [f, m], act='relu')
     g = net.add('g', 'maxpool', [f], kernel=(2, 2))
     h = net.add('h', 'avgpool', [g], kernel=(2, 2), pad=(1, 0, 0, 1))
     i = net.add('i', 'relu', [h])
@@ -698,6 +707,46 @@ def quantised_net(seed):
         n.scale = [f32(r.uniform(0.001, 0.01)) for _ in range(n.shape[2] if name == 'a' else 1)]
         n.weights = [r.randrange(-127, 128) for _ in n.weights]
         n.bias = [r.randrange(-20000, 20000) for _ in n.bias]
+    return net
+
+
+def read_net(stem):
+    """The network of the three files of an importer."""
+    net, index = Net(6), []
+    for line in open(stem + '.tlg'):
+        words = line.split()
+        if not words or words[0] != 'node':
+            continue
+        values = dict(w.split('=', 1) for w in words[4:] if '=' in w)
+        inputs = [] if values['in'] == '-' else [index[int(i)] for i in values['in'].split(',')]
+        net.nodes.append(Node(words[2], words[3], inputs, None))
+        index.append(words[2])
+    pair = lambda text: tuple(map(int, re.split('[x,]', text)))
+    for line in open(stem + '.ranges'):
+        words = line.split('#')[0].split()
+        if not words or words[0] not in ('tensor', 'node'):
+            continue
+        n, values = net.find(words[1]), dict(w.split('=', 1) for w in words[2:])
+        if words[0] == 'tensor':
+            shape = pair(values['shape'])
+            n.shape = shape if len(shape) == 3 else (1, 1) + shape
+            n.low, n.high = float(values.get('low', -1)), float(values.get('high', 1))
+            if 'scale' in values:
+                n.fixed = (float(values['scale']), int(values['zero']))
+        else:
+            for key in ('kernel', 'stride', 'pad', 'dilation'):
+                setattr(n, key, pair(values[key]) if key in values else getattr(n, key))
+            n.act, n.axis = values.get('act', 'none'), int(values.get('axis', 2))
+    data = open(stem + '.safetensors', 'rb').read()
+    length = struct.unpack('<Q', data[:8])[0]
+    for name, t in json.loads(data[8:8 + length]).items():
+        if name == '__metadata__':
+            continue
+        node, what = name.rsplit('.', 1)
+        first, end = t['data_offsets']
+        letter = {'F32': 'f', 'I8': 'b', 'I32': 'i'}[t['dtype']]
+        values = [v[0] for v in struct.iter_unpack('<' + letter, data[8 + length + first:8 + length + end])]
+        setattr(net.find(node), what, values)
     return net
 
 
@@ -901,11 +950,16 @@ CHOICES = [     # name, --precision, --profiles, what is called
 ]
 
 
-def check_net(plan, net, folder, choices, cmsis):
+def check_net(plan, net, folder, choices, cmsis, stem=None):
+    """stem: of the files that the network was read from, which are used as they are."""
     x = {n.name: [f32(net.random.uniform(-2, 2)) for _ in range(n.size())] for n in net.nodes if n.op == 'input'}
-    if not any(n.fixed for n in net.nodes):
-        measure(net, x)
-    write_model(net, folder)
+    if stem:
+        for end in ('.tlg', '.safetensors', '.ranges'):
+            shutil.copy(stem + end, folder + '/net' + end)
+    else:
+        if not any(n.fixed for n in net.nodes):
+            measure(net, x)
+        write_model(net, folder)
     regions = 0
     for name, words, profile, calls in choices:
         out = '%s/%s' % (folder, name)
@@ -1057,6 +1111,10 @@ def main():
         for name, net, choices in nets:
             os.makedirs('%s/%s' % (folder, name), exist_ok=True)
             check_net(plan, net, '%s/%s' % (folder, name), choices, cmsis)
+        for name in ('kws', 'kws_int8', 'exact_int8', 'little'):
+            os.makedirs('%s/%s' % (folder, name), exist_ok=True)
+            stem = '%s/tests/data/tiny/%s' % (ROOT, name)
+            check_net(plan, read_net(stem), '%s/%s' % (folder, name), CHOICES[:1 if 'int8' in name else 2], cmsis, stem)
         check_refusals(plan, folder + '/refused')
     finally:
         if not keep:

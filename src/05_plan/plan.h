@@ -794,10 +794,10 @@ typedef struct tl_code_desc {
 //
 // Operands lie where the plan has them: at multiples of its alignment, which is to be that of the widest type
 // of the kernels, 8 for any of C99. Weights lie at multiples of 4 at least, constants at multiples of the bytes
-// of their elements, without holes between them. The arrays are aligned to 8 bytes at least, where the compiler
-// can, and so must those of the user be; NET_BANK_1_PLACE, if it is defined, stands in front of that of bank 1,
-// say as a section. The numbers for the preprocessor are those of tl_write_plan_table but for offsets, for which
-// there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no library function but memset.
+// of their elements, without holes between them. The arrays are aligned to 8 bytes at least, where the
+// compiler can, and so must those of the user be; NET_BANK_1_PLACE, if it is defined, stands in front of that
+// of bank 1, say as a section. The numbers for the preprocessor are those of tl_write_plan_table but for
+// offsets, for which there are addresses: NET_INPUT_X, NET_RESULT_Y. C99, no library function but memset.
 //
 //   header, source   get net.h and net.c
 //

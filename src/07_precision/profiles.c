@@ -72,6 +72,7 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
 static const tl_precision_profile tli_default_profiles[] = {
     TLI_WEIGHTED("linear"),
     TLI_WEIGHTED("conv2d"),  // also depthwise: [3] gives it the same op
+    TLI_WEIGHTED("depthwise"),
     TLI_WEIGHTED("conv"),
     TLI_WEIGHTED("convt2d"),
     TLI_CELL("rnn"),
@@ -95,6 +96,8 @@ static const tl_precision_profile tli_default_profiles[] = {
     { "cross_entropy", NULL, 0, 0, TLI_BIT(TL_SCHEME_F32), TLI_LOSSES(0, 0), TLI_SPEEDUPS,
       TL_SCHEME_F32, 1, NULL },
     TLI_MOVED("relu", 1, 2),
+    TLI_MOVED("relu6", 1, 2),
+    TLI_MOVED("hardswish", 1, 2),
     TLI_MOVED("sigmoid", 1, 2),
     TLI_MOVED("tanh", 1, 2),
     TLI_MOVED("gelu", 1, 2),
@@ -108,6 +111,8 @@ static const tl_precision_profile tli_default_profiles[] = {
     TLI_MOVED("avgpool", 1, 2),
     TLI_MOVED("gavgpool", 1, 2),
     TLI_MOVED("upsample", 1, 2),
+    TLI_MOVED("pad", 1, 2),
+    TLI_MOVED("requantize", 1, 2),
     TLI_MOVED("concat", 1, 2),
     TLI_MOVED("split", 1, 2),
     // unknown op: the losses of a norm with two inputs
@@ -186,7 +191,7 @@ TLI_IMPL const tl_precision_profile *tl_find_profile(const tl_precision_profile 
 // Ops whose time goes into multiplying and adding. What a device says of its arithmetic speeds them up; the
 // others wait for memory.
 static const char *const tli_product_ops[] = {
-    "linear", "conv2d", "conv", "convt2d", "rnn", "gru", "lstm", "bmm", "matmul", "attention"
+    "linear", "conv2d", "depthwise", "conv", "convt2d", "rnn", "gru", "lstm", "bmm", "matmul", "attention"
 };
 
 // Whether an op, or a part of "conv2d+relu", is one of these.

@@ -544,7 +544,8 @@ static void tli_send_call_rows(tli_stream *s, const tli_code *c, const tli_code_
     tli_send_named(s, c,
         ";\n    for (i = m[0].first_place; i < m[1].first_place; i++) {\n"
         "        const $_place *p = &$_places[i];\n        $_operand *x = &to[i - m->first_place];\n"
-        "        x->at = (unsigned char *)(uintptr_t)p->at;\n        x->rows = p->rows;\n        x->row_bytes = p->row_bytes;\n");
+        "        x->at = (unsigned char *)(uintptr_t)p->at;\n        x->rows = p->rows;\n"
+        "        x->row_bytes = p->row_bytes;\n");
     if (sums->takes_slots)
         tli_send(s, "        if (!p->stride) continue;\n"
                     "        slot = (made[p->member] * p->stride + p->add) % p->rows;\n"

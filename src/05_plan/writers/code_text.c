@@ -812,8 +812,8 @@ TLI_IMPL tl_result tl_write_plan_code(tl_env *env, const tl_graph *graph, const 
     result = tli_read_code(&c);
     if (!result) result = tli_send_code(&c, header, source);
     if (!result && desc->figures) *desc->figures = tli_count_code(&c);
-    for (i = 0; !result && desc->stored_offsets && graph->attributes && i < graph->attributes->stored_count; i++)
-        desc->stored_offsets[i] = c.stored[i];
+    if (!result && desc->stored_offsets && graph->attributes)
+        for (i = 0; i < graph->attributes->stored_count; i++) desc->stored_offsets[i] = c.stored[i];
     tli_free_code(&c);
     return result;
 }

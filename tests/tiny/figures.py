@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The tables of FIGURES.md that compare with TFLM and ONNX Runtime: check.py --figures."""
+import contextlib, io, os, re, sys, tempfile
+
+import support
+import export_onnx
+import import_onnx
+import import_tflite
+import interpret
+import lite_nets
+import nets
+import numpy as np
+import onnx
+import tflm
+from support import TL_PACK, plan
+from test_onnx import run_onnx
+
+NAMES = {'ds_cnn': 'DS-CNN, 49 x 10', 'mobilenet': 'MobileNetV1-0.25, 96 x 96', 'resnet8': 'ResNet-8, 32 x 32', 'autoencoder': 'autoencoder, 640'}
+HOW = 'loss=1e9,objective=bytes,schemes=f32+i8+i8-channel,sensitive,any-result,unknown,inputs=i8'
+
+
+def in_8_bits(text, more=''):
+    """A graph of an importer with all tensors in 8 bits; more: said of its inputs."""
+    lines = []
+    for line in text.splitlines():
+        line = re.sub(r' out=(\d+)', lambda m: ' out=%d' % (int(m.group(1)) // 4), line)
+        if line.startswith('node'): line += ' format=i8' + (more if ' input ' in line else '')
+        lines.append(line)
+    return '\n'.join(lines) + '\n'
+
+
+def arena_of(text): return int(re.search(r'^arena +(\d+)', text, re.M).group(1))
+def is_least(text): return 'no arena is smaller' in text
+
+
+def plan_rows(path):
+    """The least arena with rows; where sizes that are rounded up are more than it asks for, it says what is enough."""
+    options = '--inputs-die', '--align', '16', '--rows'
+    try: return plan(path, *options)
+    except AssertionError as error: return plan(path, *options, '--budget', re.search(r'found for is (\d+) bytes', str(error)).group(1))
+
+
+def measure(folder, make):
+    """Bytes: TFLM's head, its head with our plan, ours, ours with rows, with rows of the input, too."""
+    path, planned, prefix = (os.path.join(folder, name) for name in ('net.tflite', 'plan.tflite', 'net'))
+    with open(path, 'wb') as file: file.write(make().write())
+    with contextlib.redirect_stdout(io.StringIO()):
+        if import_tflite.main([path, '-o', prefix]) or import_tflite.main([path, '--tflm-plan', planned, '--tl-pack', TL_PACK]): sys.exit(1)
+    whole = plan(prefix + '.tlg', '--inputs-die', '--align', '16', '--precision', HOW, '--budget', '100%')
+    if not is_least(whole): sys.exit('%s: an arena may be smaller' % path)
+    made = [tflm.head_of(path), tflm.head_of(planned), arena_of(whole)]
+    with open(prefix + '.tlg') as file: text = file.read()
+    for more in ('', ' stream'):
+        with open(prefix + '8.tlg', 'w') as file: file.write(in_8_bits(text, more if ' rows=' in text else ''))
+        made.append(arena_of(plan_rows(prefix + '8.tlg')))
+    return made
+
+
+def compare_onnx(folder, make, count=50):
+    """Of a float model that tl_plan quantised and export_onnx.py wrote: how far the outputs of ONNX Runtime are from ours,
+    in steps, and in how many samples the largest output is the same; and the largest of the float model."""
+    path, data, prefix, out = (os.path.join(folder, name) for name in ('net.onnx', 'data.npz', 'net', 'out.onnx'))
+    model = make()
+    nets.save(model, path)
+    np.savez(data, **nets.samples_of(model, 32, seed=5))
+    code = import_onnx.main([path, '-o', prefix, '--calibrate', data])
+    with contextlib.redirect_stdout(io.StringIO()): plan(prefix + '.tlg', '--inputs-die', '--precision', HOW, '--json', prefix + '.json', '--budget', '100%')
+    code = code or export_onnx.main([prefix, '--plan', prefix + '.json', '-o', out]) or import_onnx.main([out, '-o', prefix + '_again'])
+    if code: sys.exit(code)
+    nodes, samples = interpret.read(prefix + '_again'), nets.samples_of(model, count)
+    (name, arrays), last, made = next(iter(samples.items())), support.output_of(nodes), []
+    for k in range(count):
+        x = support.stored(arrays[k:k + 1])
+        q = np.clip(np.rint(x / nodes[0].scale) + nodes[0].zero, -128, 127).astype(np.int8)
+        y = interpret.run(nodes, {nodes[0].name: q}, interpret.compute_int)[last.name].ravel()
+        made.append((y.astype(np.float64) - last.zero) * last.scale)
+    ours = np.array(made)
+    theirs, floats = (np.array([run_onnx(m, {name: arrays[k:k + 1]})[0].ravel() for k in range(count)]) for m in (onnx.load(out), model))
+    steps = np.abs(ours - theirs) / last.scale
+    top = [y.argmax(1) for y in (ours, theirs, floats)]
+    return np.rint(steps).astype(int), (top[0] == top[1]).sum(), (top[0] == top[2]).sum(), (top[1] == top[2]).sum()
+
+
+def main():
+    print('| int8, bytes of the arena | TFLM | with `--tflm-plan` | `tl_plan` | `--rows` | and the input by rows |\n|---|---|---|---|---|---|')
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in lite_nets.NETS.items():
+            row = measure(folder, make)
+            cells = ['%d' % x if k < 2 or x >= row[0] else '%d (-%.0f %%)' % (x, 100 - 100 * x / row[0]) for k, x in enumerate(row)]
+            print('| %s | %s |' % (NAMES[name], ' | '.join(cells)))
+        print('\n| outputs of 50 samples | equal | within a step | most steps | same largest | as in floats | ONNX Runtime as in floats |\n|---|---|---|---|---|---|---|')
+        for name, make in nets.NETS.items():
+            steps, same, ours, theirs = compare_onnx(folder, make)
+            print('| %s | %.1f %% | %.1f %% | %d | %d | %d | %d |' % (NAMES[name], 100 * (steps == 0).mean(), 100 * (steps <= 1).mean(), steps.max(),
+                                                            same, ours, theirs))
+    return 0
