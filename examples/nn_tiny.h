@@ -1111,8 +1111,8 @@ static inline void nn_tiny_maxpool_i16(int16_t *out, const int16_t *in,
 }
 
 // The mean of each channel of an image (H, W, C), as MEAN of TensorFlow Lite has it: the sum of
-// x - in_zero times one factor, rounded twice. With (scale of in) / (scale of out) = m 2^(e - 31), and
-// s the whole part of log2(H W), its bits come from
+// x - in_zero times one factor, rounded twice. With (scale of in) / (scale of out) = m 2^(e - 31),
+// and s the whole part of log2(H W), its bits come from
 //     multiplier = (m 2^s) / (H W), rounded down    shift = e - s
 // It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is avgpool.)
 static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
