@@ -148,6 +148,19 @@ static inline void nn_tiny_bound_f32(float *out, const float *in, int32_t n,
     for (int32_t i = 0; i < n; i++) out[i] = nn_tiny_bound(in[i], to);
 }
 
+static inline void nn_tiny_sigmoid_f32(float *out, const float *in, int32_t n) {
+    for (int32_t i = 0; i < n; i++) out[i] = 1.0f / (1.0f + nn_exp(-in[i]));
+}
+
+static inline void nn_tiny_tanh_f32(float *out, const float *in, int32_t n) {
+    for (int32_t i = 0; i < n; i++) out[i] = 1.0f - 2.0f / (nn_exp(2.0f * in[i]) + 1.0f);
+}
+
+static inline void nn_tiny_hardswish_f32(float *out, const float *in, int32_t n) {
+    const nn_tiny_bounds to = { 0.0f, 6.0f };
+    for (int32_t i = 0; i < n; i++) out[i] = in[i] * nn_tiny_bound(in[i] + 3.0f, &to) / 6.0f;
+}
+
 // One input of a concat, as nn_tiny_concat_i8.
 static inline void nn_tiny_concat_f32(float *out, const float *in, int32_t outer, int32_t inner,
                                       int32_t out_inner, int32_t at) {

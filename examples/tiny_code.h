@@ -15,8 +15,6 @@
 
 #include "tiny_model.h"
 
-typedef enum tiny_kernels { TINY_KERNELS_NONE, TINY_KERNELS_OWN, TINY_KERNELS_CMSIS } tiny_kernels;
-
 enum { TINY_MOST_PARTS = 16, TINY_NAME = 320 };
 
 typedef struct tiny_code {
@@ -31,6 +29,22 @@ typedef struct tiny_code {
     int                 is_first;       // 1 = a brace was opened: no comma stands in front of what follows
     uint64_t            scratch_bytes;  // of CMSIS-NN, in RAM
 } tiny_code;
+
+// -- schemes: what a node may be in, so that there is code for it --
+
+// Bits 1 << tl_scheme; 0 = any.
+static uint32_t tiny_find_schemes(const tl_graph *graph, int32_t id, tiny_kernels which) {
+    const uint32_t f32 = UINT32_C(1) << TL_SCHEME_F32, i8 = UINT32_C(1) << TL_SCHEME_I8, i16 = UINT32_C(1) << TL_SCHEME_I16;
+    const uint32_t channel = UINT32_C(1) << TL_SCHEME_I8_CHANNEL, wide = UINT32_C(1) << TL_SCHEME_W8A16;
+    tiny_op op = tiny_find_op(tl_name_op(graph, id));
+    const tl_stored *stored;
+    if (graph->nodes[id].is_input) return 0;
+    if (which == TINY_KERNELS_NONE) return tiny_find_stored(graph, id, &stored) ? f32 | i8 | i16 | channel | wide : 0;
+    if (which == TINY_KERNELS_CMSIS && (op == TINY_CONV2D || op == TINY_DEPTHWISE)) return f32 | channel | wide;
+    if (op < TINY_OP_COUNT && tiny_ops[op].axis >= 0) return f32 | i8 | channel | wide;
+    if (op == TINY_SOFTMAX || op == TINY_SIGMOID || op == TINY_TANH || op == TINY_HARDSWISH) return f32 | i8 | channel;
+    return f32 | i8 | i16 | channel | wide;
+}
 
 // -- names of kernels --
 
@@ -191,7 +205,7 @@ static tiny_table tiny_table_of(const tiny_code *c, int32_t id) {
     case TINY_SOFTMAX: return is_integer ? TINY_SOFTMAXES : TINY_FLOAT_MATRICES;
     case TINY_ADD: case TINY_MUL: return is_integer ? TINY_PAIRS : TINY_FLOAT_PAIRS;
     case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE: return is_integer ? TINY_SCALES : TINY_FLOAT_ELEMENTS;
-    case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return TINY_LOOKUPS;
+    case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return is_integer ? TINY_LOOKUPS : TINY_FLOAT_ELEMENTS;
     case TINY_CONCAT: return is_integer ? TINY_CONCATS : TINY_FLOAT_CONCATS;
     case TINY_UPSAMPLE: case TINY_PAD: return TINY_MOVES;
     case TINY_CONVERT: return is_integer && tiny_is_integer(tiny_from(c, id, 0)->format) ? TINY_SCALES : TINY_NUMBERS;
@@ -614,7 +628,9 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE:
         return is_float ? "!nn_tiny_bound_f32(`, ^, k->n, &k->to);\n" : "!nn_tiny_scale_@(`, ^, k->n, k->multiplier, k->shift, &k->to);\n";
     case TINY_SOFTMAX: return is_float ? "!nn_tiny_softmax_f32(`, ^, k->R, k->N);\n" : "!nn_tiny_softmax_@(`, ^, k->R, k->n, &k->softmax);\n";
-    case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
+    case TINY_SIGMOID: return is_float ? "!nn_tiny_sigmoid_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
+    case TINY_TANH: return is_float ? "!nn_tiny_tanh_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
+    case TINY_HARDSWISH: return is_float ? "!nn_tiny_hardswish_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
     case TINY_PAD:
         return n->format == TL_FORMAT_I8 ? "    nn_tiny_pad_i8_rows(&out, &a, &k->window, k->zero, first, count);\n"
                                          : "    nn_tiny_pad_rows(&out, &a, &k->window, 0, first, count, (int32_t)sizeof(#));\n";
@@ -801,8 +817,6 @@ static int tiny_check_kernels(const tiny_code *c, tiny_kernels which) {
             return fail(CODE_INPUT, "--kernels %s: node %s: scheme %s has no kernel there", option, name, tl_name_scheme(n->scheme));
         if (n->format == TL_FORMAT_I16 && (n->op == TINY_SOFTMAX || tiny_table_of(c, id) == TINY_LOOKUPS))
             return fail(CODE_INPUT, "--kernels %s: node %s: %s has no kernel in i16", option, name, tiny_ops[n->op].name);
-        if (n->format == TL_FORMAT_F32 && tiny_table_of(c, id) == TINY_LOOKUPS)
-            return fail(CODE_INPUT, "--kernels %s: node %s: %s has no kernel in f32", option, name, tiny_ops[n->op].name);
         if (which == TINY_KERNELS_CMSIS && n->scheme == TL_SCHEME_I8 && (n->op == TINY_CONV2D || n->op == TINY_DEPTHWISE))
             return fail(CODE_INPUT, "--kernels cmsis-nn: node %s: its convolutions have a scale for each channel: scheme i8-channel, not i8", name);
         if (m && which == TINY_KERNELS_CMSIS)

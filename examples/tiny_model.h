@@ -40,6 +40,8 @@ typedef struct tiny_op_row { const char *name; int32_t least, most, axis; } tiny
 static const tiny_op_row tiny_ops[] = { TINY_OPS(TINY_ROW) };
 #undef TINY_ROW
 
+typedef enum tiny_kernels { TINY_KERNELS_NONE, TINY_KERNELS_OWN, TINY_KERNELS_CMSIS } tiny_kernels;
+
 enum { TINY_WEIGHTS, TINY_BIASES, TINY_MULTIPLIERS, TINY_SHIFTS, TINY_MOST_CONSTANTS };
 
 // A node of the graph that is written, with its output.

@@ -1055,6 +1055,7 @@ typedef struct choice {
     tl_precision_front front;
     tl_precision_graph applied;
     uint32_t *input_schemes;    // [node_count] what graph inputs may have
+    uint32_t *node_schemes;     // [node_count] what there is code for; NULL = any
     tl_precision_fit fit;       // of --ram, --flash, --loss; its plan is the one above
     int       has_fit;
 } choice;
@@ -2066,6 +2067,10 @@ static int write_c_table(program *p) {
 // The graph whose nodes calls name: with --rows that without regions.
 static const tl_graph *code_graph(const program *p) { return p->rows.memory ? &p->whole : &p->graph; }
 
+static tiny_kernels code_kernels(const options *o) {
+    return !o->kernels ? TINY_KERNELS_NONE : strcmp(o->kernels, "own") ? TINY_KERNELS_CMSIS : TINY_KERNELS_OWN;
+}
+
 // Read --weights and --ranges, and make the constants of the graph that schemes were chosen for.
 static int read_constants(program *p) {
     static tiny_model tiny;
@@ -2081,7 +2086,7 @@ static int read_constants(program *p) {
 
 // Write the files of --weights and --kernels, behind those of the plan.
 static int put_tiny_files(program *p, tiny_code *c, writer *constants, writer *kernels) {
-    tiny_kernels which = !p->o.kernels ? TINY_KERNELS_NONE : strcmp(p->o.kernels, "own") ? TINY_KERNELS_CMSIS : TINY_KERNELS_OWN;
+    tiny_kernels which = code_kernels(&p->o);
     int code = which ? tiny_check_kernels(c, which) : CODE_OK;
     if (!code && which) code = tiny_check_shapes(c);
     if (!code && which) code = tiny_check_factors(c);
@@ -3796,6 +3801,16 @@ static int choose_inputs(program *p, uint32_t schemes) {
     return CODE_OK;
 }
 
+// With --weights only schemes are chosen whose constants, and kernels, can be written.
+static int limit_schemes(program *p) {
+    int32_t id;
+    uint32_t *schemes = (uint32_t *)calloc((size_t)p->graph.node_count + 1, sizeof *schemes);
+    if (!schemes) return fail(CODE_INPUT, "no memory for --precision");
+    for (id = 0; id < p->graph.node_count; id++) schemes[id] = tiny_find_schemes(&p->graph, id, code_kernels(&p->o));
+    p->choice.desc.node_schemes = p->choice.node_schemes = schemes;
+    return CODE_OK;
+}
+
 static int prepare_choice(program *p) {
     uint32_t inputs = 0;
     tl_precision_desc *desc = &p->choice.desc;
@@ -3822,6 +3837,7 @@ static int prepare_choice(program *p) {
     desc->allow_f16 = words.f16_fits != NULL;
     desc->work_limit = p->work_limit;
     p->o.inference = !desc->training;
+    if (p->o.weights && limit_schemes(p)) return CODE_INPUT;
     return choose_inputs(p, inputs);
 }
 
@@ -4011,6 +4027,7 @@ static void free_choice(program *p) {
     if (p->has_choice) p->graph = c->model;  // the other one belongs to what was applied
     tl_free_precision_graph(&p->env, &c->applied);
     free(c->input_schemes);
+    free(c->node_schemes);
     tl_free_precision_plan(&p->env, &c->plan);
     tl_free_precision_front(&p->env, &c->front);
     tl_free_plan(&p->env, &c->keep_all);
