@@ -32,6 +32,26 @@ typedef struct amounts {
 
 // -- amounts of a choice, by the functions that a caller would use --
 
+// Forwards run in place where their node says so and nothing reads the input behind them: I in the place of F and D.
+static void use_places_again(const tl_graph *graph, tl_plan *plan) {
+    tl_step *steps = (tl_step *)plan->steps;
+    int32_t i, k, at, last;
+    for (i = 0; i < plan->step_count; i++) {
+        const tl_node *node = &graph->nodes[steps[i].node];
+        if (steps[i].kind != TL_STEP_FORWARD || node->inplace < 0) continue;
+        at = graph->inputs[node->first_input + node->inplace].tensor;
+        if (graph->nodes[graph->outputs[at].node].is_input || graph->nodes[graph->outputs[at].node].keep) continue;
+        for (last = -1, k = 0; k < graph->input_count; k++)
+            if (graph->inputs[k].tensor == at) last = k;
+        if (last < node->first_input || last >= node->first_input + node->input_count) continue;
+        for (k = 0; k < node->input_count && (k == node->inplace || graph->inputs[node->first_input + k].tensor != at);) k++;
+        if (k < node->input_count) continue;
+        for (k = i + 1; graph->nodes[steps[k].node].first_output + steps[k].output != at || steps[k].kind != TL_STEP_DROP;) k++;
+        steps[i].kind = TL_STEP_FORWARD_INPLACE;
+        memmove(steps + k, steps + k + 1, (size_t)(plan->step_count-- - k - 1) * sizeof *steps);
+    }
+}
+
 static uint64_t place(const tl_graph *graph, uint64_t alignment) {
     tl_env env = silent_env();
     tl_device device;
@@ -44,6 +64,7 @@ static uint64_t place(const tl_graph *graph, uint64_t alignment) {
     places.graph = graph;
     places.device = &device;
     assert_int_equal(tl_plan_keep_all(&env, graph, 1, &plan), TL_OK);
+    use_places_again(graph, &plan);
     assert_int_equal(tl_plan_places(&env, &places, &plan, &report), TL_OK);
     tl_free_plan(NULL, &plan);
     return report.arena_bytes;
@@ -292,6 +313,32 @@ static void check_bounds(const problem *p, const tl_scheme *schemes, uint64_t ra
     tli_close_fit(&f);
 }
 
+static double amount_of(const tli_limits *f, uint64_t amount) {
+    return f->desc.minimized == TL_MEASURE_LOSS ? tli_f64_of(amount) : (double)amount;
+}
+
+// The parts of the search by themselves: the bound of the relaxations is one, and the search in depth finds the best
+// choice without any candidate.
+static void check_parts(const problem *p, double best) {
+    tl_env env = silent_env();
+    tli_limits f;
+    int part;
+    for (part = 0; part < 2; part++) {
+        assert_int_equal(tli_open_fit(&env, TLI_IN(FIT_PRECISION), &p->desc, &f), TL_OK);
+        if (!part) {
+            tli_find_width(&f);
+            tli_relax_limits(&f);
+            assert_true(best == INFINITY || !f.impossible);
+            assert_true(amount_of(&f, f.bound) <= best * (1 + 1e-12));
+        } else {
+            assert_true(tli_search_in_depth(&f));
+            assert_true((best < INFINITY) == (f.found && !f.excess));
+            if (best < INFINITY) assert_true(fabs(amount_of(&f, f.amounts.of[f.desc.minimized]) - best) <= 1e-12);
+        }
+        tli_close_fit(&f);
+    }
+}
+
 // Choose, and compare with every choice there is.
 static void compare(problem *p, long *proven, long *refused) {
     tl_env env = silent_env();
@@ -308,6 +355,7 @@ static void compare(problem *p, long *proven, long *refused) {
         other.ram = 0;
         if (is_within(&p->desc, &other) && a.ram < least) least = a.ram;
     } while (step(p, schemes));
+    check_parts(p, best);
     result = tl_fit_precision(&env, &p->desc, &fit);
     if (best == INFINITY) {
         assert_int_equal(result, TL_ERROR_INFEASIBLE);

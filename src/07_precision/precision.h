@@ -841,7 +841,8 @@ TLDEF size_t tl_print_kernel(const tl_precision_graph *applied, int32_t node, ch
 //     48 KiB of RAM, 120 KiB of flash --tl_fit_precision--> schemes of least loss --tl_apply_precision--> graph
 //
 // The RAM is that of the arena which the graph of the choice takes when it is planned and placed, conversions
-// and line buffers included: not a sum over tensors, of which most do not live at the same time.
+// and line buffers included, in place where nodes may: not a sum over tensors, of which most do not live at the
+// same time.
 
 // id, name, what a choice takes
 #define TL_MEASURES(X) \

@@ -150,7 +150,7 @@ static uint64_t tli_bound_call(const tli_limits *f, int32_t id, tl_scheme scheme
     for (k = 0; k < node->input_count; k++) {
         int32_t tensor = f->graph->inputs[node->first_input + k].tensor;
         if (tli_is_statistic(f->graph, tensor) || tli_reads_before(f->graph, node, k)) continue;
-        if (!tli_is_streamed(f, tensor)) sum += tli_fit_bytes(f, tensor, format) - f->least[tensor];
+        sum += tli_fit_bytes(f, tensor, format) - f->least[tensor];
     }
     return sum;
 }
@@ -306,6 +306,34 @@ static tl_result tli_make_choice(const tli_limits *f, const uint8_t *schemes, tl
     return tl_apply_precision(f->env, &apply, applied);
 }
 
+// Whether a forward may write over the tensor that is dropped right behind it.
+static int tli_may_overwrite(const tl_graph *graph, const tl_step *forward, const tl_step *drop) {
+    const tl_node *node = &graph->nodes[forward->node];
+    int32_t input, i, reads = 0;
+    if (forward->kind != TL_STEP_FORWARD || drop->kind != TL_STEP_DROP || node->inplace < 0) return 0;
+    input = graph->inputs[node->first_input + node->inplace].tensor;
+    for (i = node->first_input; i < node->first_input + node->input_count; i++)
+        reads += graph->inputs[i].tensor == input;
+    return reads == 1 && input == graph->nodes[drop->node].first_output + drop->output &&
+           !graph->nodes[drop->node].is_input;
+}
+
+// Let each forward of a plan that keeps everything write over the input that it may.
+static void tli_run_in_place(const tl_graph *graph, tl_plan *plan) {
+    tl_step *steps = (tl_step *)plan->steps, *forward = NULL;
+    int32_t i, kept = 0;
+    for (i = 0; i < plan->step_count; i++) {
+        if (forward && tli_may_overwrite(graph, forward, &steps[i])) {
+            forward->kind = TL_STEP_FORWARD_INPLACE;
+            continue;
+        }
+        steps[kept] = steps[i];
+        if (steps[kept].kind == TL_STEP_FORWARD) forward = &steps[kept];
+        kept++;
+    }
+    plan->step_count = kept;
+}
+
 static tl_result tli_place_inference(const tli_limits *f, const tl_graph *graph, uint64_t *arena_bytes) {
     tl_places_report report;
     tl_places_desc places;
@@ -313,6 +341,7 @@ static tl_result tli_place_inference(const tli_limits *f, const tl_graph *graph,
     tl_plan plan;
     tl_result result = tl_plan_keep_all(f->env, graph, 1, &plan);
     if (result) return result;
+    tli_run_in_place(graph, &plan);
     tli_zero(&places, sizeof places);
     tli_zero(&device, sizeof device);
     device.alignment_bytes = f->desc.alignment_bytes;
