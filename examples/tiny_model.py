@@ -335,7 +335,6 @@ def check_nodes(nodes):
     for node in nodes:
         if node.op == 'input' and node.keep: refuse(node, 'is an output, too')
         if node.op not in OPS + ('input',): refuse(node, 'this op is not known')
-        if node.scale is not None: check_scale(node, node.scale, node.zero)
         if node.op in WEIGHTED: check_weights(node)
 
 

@@ -126,6 +126,22 @@ class Floats(Onnx):
         sample = nets.samples_of(model, 1)
         self.assert_close(interpret.run(nodes, {'x': sample['x'][0]})[output_of(nodes).name], run_onnx(model, sample)[0], 1e-4)
 
+    def test_a_reshape_that_cuts_an_axis(self):
+        net = Net({'x': (1, 3, 4, 5)})
+        y = net.op('Reshape', net.conv('x', 3, 6, 3), net.constant(np.array([1, 6, 2, 10], np.int64)))
+        self.compare(net.model(net.dense(net.op('Flatten', y), 120, 7)))
+
+    def test_flattened_images_are_no_outputs(self):
+        net = Net({'x': (1, 3, 4, 5)})
+        self.assertEqual(self.refusal(net.model(net.op('Flatten', net.conv('x', 3, 6, 3)))),
+                         'output flatten_1_out: is a flattened image, channels first')
+
+    def test_small_variances(self):
+        net = Net({'x': (1, 2, 4, 4)})
+        constants = [net.constant(np.array(a, np.float32)) for a in ([1, 2], [0, 1], [0.1, 0], [1e-6, 1e-3])]
+        self.compare(net.model(net.op('BatchNormalization', net.conv('x', 2, 2, 1), *constants, epsilon=1e-5)))
+        self.compare(net.model(net.op('BatchNormalization', net.conv('x', 2, 2, 1), *constants, epsilon=1e-3)))
+
     def test_signals_are_images_of_width_1(self):
         net = Net({'x': (1, 3, 20)})
         y = net.op('Conv', 'x', net.normal(5, 3, 4), kernel_shape=[4], strides=[2], pads=[1, 2])
@@ -245,6 +261,31 @@ class Quantised(Onnx):
         model = self.quantised(nets.autoencoder(32), False, QuantType.QInt16, ActivationSymmetric=True)
         nodes = self.nodes_of(model)
         self.assertEqual({(node.scale, node.weight_scale, -node.low == node.high > 0) for node in nodes if node.op != 'input'}, {(None, None, True)})
+
+    def rounded(self, net, x, scale, zero=0, dtype=np.int8):
+        parts = [net.constant(np.float32(scale)), net.constant(dtype(zero))]
+        return net.op('DequantizeLinear', net.op('QuantizeLinear', x, *parts), *parts)
+
+    def test_biases_of_another_scale_are_rounded_again(self):
+        net = Net({'x': (1, 2)})
+        w = net.op('DequantizeLinear', net.constant(np.array([[10, -127]], np.int8)), net.constant(np.float32(0.5)))
+        for scale, wanted in ((0.25, 3000), (0.5, 6000)):
+            b = net.op('DequantizeLinear', net.constant(np.array([3000], np.int32)), net.constant(np.float32(scale)))
+            made = self.rounded(net, net.op('Gemm', self.rounded(net, 'x', 0.5), w, b, transB=1), 8)
+            nodes = self.nodes_of(net.model(made))
+            self.assertEqual((nodes[1].bias.tolist(), nodes[1].weights.tolist(), nodes[1].weight_scale.tolist()), ([wanted], [[10, -127]], [0.5]))
+
+    def test_weights_that_are_quantised_by_the_model(self):
+        """QuantizeLinear of a constant, as training writes it."""
+        net = Net({'x': (1, 2)})
+        w = self.rounded(net, net.constant(np.array([[1, -2], [0.26, 3]], np.float32)), 0.5)
+        nodes = self.nodes_of(net.model(self.rounded(net, net.op('Gemm', self.rounded(net, 'x', 0.5), w, transB=1), 8)))
+        self.assertEqual((nodes[1].weights.tolist(), nodes[1].weights.dtype), ([[2, -4], [1, 6]], np.int8))
+
+    def test_a_gate_of_integers_is_no_hardswish(self):
+        net = Net({'x': (1, 4, 3, 3)})
+        gate = self.rounded(net, net.op('HardSigmoid', 'x', alpha=1 / 6, name='gate'), 1 / 256, -128)
+        self.assertEqual(self.refusal(net.model(net.op('Mul', 'x', gate))), 'hardsigmoid gate: this op is not known')
 
     def test_another_scale_is_a_node(self):
         net = Net({'x': (1, 4, 3, 3)})
