@@ -309,6 +309,16 @@ class Ranges(Onnx):
             low, high = min(m[node.name].min() for m in made), max(m[node.name].max() for m in made)
             self.assert_close([node.low, node.high], [low, high], 1e-5, node.name)
 
+    def test_what_is_measured_comes_before_scales_of_16_bits(self):
+        net = Net({'x': (1, 2)})
+        parts = [net.constant(np.float32(1)), net.constant(np.int16(0))]
+        y = net.op('DequantizeLinear', net.op('QuantizeLinear', 'x', *parts), *parts)
+        model = net.model(net.op('Tanh', y))
+        model.opset_import[0].version = 21
+        np.savez(self.path('data.npz'), x=np.array([[1, 2], [-3, 0]], np.float32))
+        self.assertEqual([(n.low, n.high) for n in self.nodes_of(model)][0], (-32767, 32767))
+        self.assertEqual([(n.low, n.high) for n in self.nodes_of(model, '--calibrate', self.path('data.npz'))][0], (-3, 2))
+
     def test_data_that_does_not_fit(self):
         path = nets.save(nets.little(), self.path('net.onnx'))
         x = np.zeros((2, 3, 12, 8), np.float32)
