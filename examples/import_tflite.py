@@ -474,7 +474,7 @@ def list_lifetimes(model):
     first, last = {index: 0 for index in model.inputs}, {}
     for k, op in enumerate(model.operators):
         for index in op.outputs: first.setdefault(index, k)
-        for index in op.inputs + op.outputs: last[index] = k
+        for index in op.inputs: last[index] = k
     for index in model.outputs: last[index] = max(len(model.operators) - 1, 0)
     rows = []
     for index in sorted(first):

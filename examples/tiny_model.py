@@ -242,7 +242,6 @@ def find_relations(node):
         return ['%d/%d/%d' % window + ('/%d' % node.dilation[0] if node.dilation[0] > 1 else '')]
     if node.op == 'upsample': return ['up%d' % node.stride[0]]
     if node.op in ELEMENTWISE + ('softmax', 'concat'):
-        if node.op == 'concat' and node.axis == 0: return None
         rows = [len(shape) == 3 and shape[0] == node.shape[0] for shape in images]
         if not rows[0] or (node.op == 'concat' and not all(rows)): return None
         return ['1:1' if by_rows else 'whole' for by_rows in rows]
@@ -335,7 +334,6 @@ def check_nodes(nodes):
     for node in nodes:
         if node.op == 'input' and node.keep: refuse(node, 'is an output, too')
         if node.op not in OPS + ('input',): refuse(node, 'this op is not known')
-        if node.scale is not None: check_scale(node, node.scale, node.zero)
         if node.op in WEIGHTED: check_weights(node)
 
 

@@ -18,7 +18,7 @@ import import_tflite
 import lite_nets
 import tiny_model
 from damage import damage_bytes
-from flatbuffer import Writer, read_root
+from flatbuffer import Damaged, Writer, read_root
 from lite_nets import Lite
 from tiny_model import Data, Node, Refused, floats
 
@@ -175,6 +175,11 @@ class Folding(Case):
         self.assertEqual(self.pad('maxpool', 'tanh')[0], True)
         self.assertEqual(self.pad('avgpool', 'relu')[0], True)
 
+    def test_padding_of_another_scale_stays(self):
+        ops = [('conv2d', {'scale': 0.5, 'zero': 3}), ('pad', {'pad': (1, 1, 1, 1), 'shape': (10, 10, 2), 'scale': 0.25, 'zero': 3}),
+               ('conv2d', {'kernel': (3, 3)})]
+        self.assertEqual(self.names(self.chain(*ops)), ['input', 'conv2d', 'pad', 'conv2d'])
+
     def test_padding_by_nothing_vanishes(self):
         self.assertEqual(self.names(self.chain(('pad', {'pad': (0, 0, 0, 0)}), ('avgpool', {}))), ['input', 'avgpool'])
 
@@ -182,6 +187,40 @@ class Folding(Case):
         nodes = self.chain(('conv2d', {}), ('relu', {}))
         nodes.insert(2, Node('tanh', 'lost', [nodes[1]], nodes[1].shape))
         self.assertEqual([n.name for n in tiny_model.fold(nodes)], ['x', 'n0', 'n1'])
+
+
+class Rows(Case):
+    def relations(self, op, shape, *inputs, **geometry):
+        return tiny_model.find_relations(Node(op, 'n', [Node('relu', 'm', [], i) for i in inputs], shape, **geometry))
+
+    def test_relations(self):
+        image = (8, 6, 4)
+        for wanted, op, shape, inputs, geometry in (
+                (['3/2/1'], 'conv2d', (4, 3, 9), [image], {'kernel': (3, 3), 'stride': (2, 2), 'pad': (1, 0, 0, 0)}),
+                (['3/1/2/2'], 'depthwise', image, [image], {'kernel': (3, 1), 'dilation': (2, 1), 'pad': (2, 0, 2, 0)}),
+                (['1:1'], 'conv2d', image, [image], {'kernel': (1, 3), 'pad': (0, 1, 0, 1)}),
+                (['1/2/0'], 'conv2d', (4, 3, 4), [image], {'stride': (2, 2)}),
+                (['1:1', '1:1'], 'add', image, [image, image], {}), (['1:1', 'whole'], 'mul', image, [image, (4,)], {}),
+                (['1:1', 'whole'], 'mul', image, [image, (1, 1, 4)], {}), (['up2'], 'upsample', (16, 12, 4), [image], {'stride': (2, 2)}),
+                (['1:1', '1:1'], 'concat', (8, 6, 8), [image, image], {'axis': 2}), (['1:1', '1:1'], 'concat', (8, 12, 4), [image, image], {'axis': 1}),
+                (None, 'concat', (16, 6, 4), [image, image], {'axis': 0}), (['1:1'], 'pad', (8, 8, 4), [image], {'pad': (0, 1, 0, 1)}),
+                (None, 'pad', (9, 6, 4), [image], {'pad': (0, 0, 1, 0)}), (None, 'gavgpool', (4,), [image], {}), (None, 'linear', (9,), [image], {}),
+                (None, 'relu', (4,), [(4,)], {}), (None, 'maxpool', (1, 1, 4), [image], {'kernel': (8, 6)}), (['1:1'], 'softmax', image, [image], {}),
+                (None, 'add', image, [(192,), image], {})):
+            self.assertEqual(self.relations(op, shape, *inputs, **geometry), wanted, (op, geometry))
+
+    def test_a_graph_input_is_never_written_over(self):
+        x = Node('input', 'x', [], (4,))
+        y = Node('relu', 'y', [x], (4,))
+        z = Node('add', 'z', [y, x], (4,))
+        self.assertEqual([tiny_model.may_write_over_input(n) for n in (y, z, Node('mul', 'm', [Node('relu', 'r', [], (1, 1, 4)), z], (2, 2, 4)))],
+                         [False, True, False])
+
+    def test_an_input_that_is_an_output_is_refused(self):
+        net = Lite()
+        x = net.input([1, 4])
+        y = net.elementwise('RELU', x, 0, 1)
+        self.assertEqual(self.refusal(net.end(y, x)), 'input input0: is an output, too')
 
 
 class Geometry(Case):
@@ -366,6 +405,16 @@ class Plans(Case):
                     if a < b and first <= end and start <= last:
                         self.assertTrue(offsets[a] + size <= offsets[b] or offsets[b] + other <= offsets[a], (a, b))
 
+    def test_results_live_to_the_end(self):
+        net = Lite()
+        x = net.input([1, 64])
+        first = net.dense(x, 64)
+        last = net.dense(net.dense(net.dense(first, 64), 64), 4)
+        model = import_tflite.load(net.end(first, last).write())
+        lives = {row[0]: row[1:3] for row in import_tflite.list_lifetimes(model)}
+        self.assertEqual([lives[x], lives[first], lives[last], lives[last - 3]], [(0, 0), (0, 3), (3, 3), (2, 3)])
+        self.assertEqual(len(lives), 5)
+
     def test_a_model_with_a_plan_is_imported_as_before(self):
         data = lite_nets.exact().write()
         planned, _ = self.planned(data)
@@ -417,13 +466,28 @@ class Flatbuffers(Case):
                 self.assertEqual(root.find(field) % struct.calcsize('<' + form), 0)
             self.assertEqual((root.numbers(25, 'q'), root.number(1, 'i', 7), root.numbers(3, 'i')), ([1, -2, 3], 7, None))
 
+    def test_fields_lie_within_their_table(self):
+        out = Writer(b'TEST')
+        at, _ = out.table({0: ('I', 7), 1: ('H', 8)})
+        out.set_root(at)
+        out.data += bytes(16)
+        root = read_root(bytes(out.data), b'TEST')
+        for offset in (0, 4, root.bytes - 2):
+            struct.pack_into('<H', out.data, root.vtable + 6, offset)
+            read_root(bytes(out.data), b'TEST').number(1, 'H')
+        for offset in (1, 3, root.bytes, root.bytes + 4, 65535):
+            struct.pack_into('<H', out.data, root.vtable + 6, offset)
+            self.assertRaises(Damaged, read_root(bytes(out.data), b'TEST').number, 1, 'H')
+
     def test_offsets_outside_are_damage(self):
-        data = bytearray(lite_nets.kws_floats(4).write())
-        for at in range(0, 64, 4):
-            for number in (0, 2**31, 2**32 - 1, len(data) - 3):
+        """Every word of a small file, with numbers that lead out of it."""
+        data = lite_nets.kws_floats(1).write()
+        for at in range(0, len(data) - 4, 4):
+            for number in (2**31, 2**32 - 1, len(data) - 3):
                 bad = bytearray(data)
                 struct.pack_into('<I', bad, at, number)
-                import_bytes(bytes(bad), self.folder)
+                try: import_tflite.import_model(import_tflite.load(bytes(bad)))
+                except Refused: pass
 
 
 class Damage(Case):

@@ -87,6 +87,18 @@ class Same(Export):
                     self.assertTrue((node.bias == again[node.name].bias).all())
 
 
+    def test_scales_of_weights_are_of_the_tensor_or_of_a_channel(self):
+        self.imported_net(nets.little(), 2)
+        weights = {node.name: node.weights for node in interpret.read(self.path('net')) if node.weights is not None}
+        for schemes in ('i8', 'i8-channel+i8'):
+            self.exported(schemes)
+            for node in self.reimported():
+                if node.weights is None: continue
+                rows = np.abs(np.moveaxis(weights[node.name], -1 if node.op == 'depthwise' else 0, 0).reshape(node.bias.size, -1)).max(1)
+                wanted = [rows.max()] if schemes == 'i8' else rows
+                self.assertEqual(node.weight_scale.tolist(), [np.float32(x / np.float32(127)) for x in wanted], (schemes, node.name))
+
+
 class Numbers(Export):
     def check_nodes(self, schemes):
         """Every node of what ONNX Runtime makes of its inputs: within a step of ours; how many differ at all."""

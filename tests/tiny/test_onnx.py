@@ -126,6 +126,22 @@ class Floats(Onnx):
         sample = nets.samples_of(model, 1)
         self.assert_close(interpret.run(nodes, {'x': sample['x'][0]})[output_of(nodes).name], run_onnx(model, sample)[0], 1e-4)
 
+    def test_a_reshape_that_cuts_an_axis(self):
+        net = Net({'x': (1, 3, 4, 5)})
+        y = net.op('Reshape', net.conv('x', 3, 6, 3), net.constant(np.array([1, 6, 2, 10], np.int64)))
+        self.compare(net.model(net.dense(net.op('Flatten', y), 120, 7)))
+
+    def test_flattened_images_are_no_outputs(self):
+        net = Net({'x': (1, 3, 4, 5)})
+        self.assertEqual(self.refusal(net.model(net.op('Flatten', net.conv('x', 3, 6, 3)))),
+                         'output flatten_1_out: is a flattened image, channels first')
+
+    def test_small_variances(self):
+        net = Net({'x': (1, 2, 4, 4)})
+        constants = [net.constant(np.array(a, np.float32)) for a in ([1, 2], [0, 1], [0.1, 0], [1e-6, 1e-3])]
+        self.compare(net.model(net.op('BatchNormalization', net.conv('x', 2, 2, 1), *constants, epsilon=1e-5)))
+        self.compare(net.model(net.op('BatchNormalization', net.conv('x', 2, 2, 1), *constants, epsilon=1e-3)))
+
     def test_signals_are_images_of_width_1(self):
         net = Net({'x': (1, 3, 20)})
         y = net.op('Conv', 'x', net.normal(5, 3, 4), kernel_shape=[4], strides=[2], pads=[1, 2])
@@ -246,6 +262,31 @@ class Quantised(Onnx):
         nodes = self.nodes_of(model)
         self.assertEqual({(node.scale, node.weight_scale, -node.low == node.high > 0) for node in nodes if node.op != 'input'}, {(None, None, True)})
 
+    def rounded(self, net, x, scale, zero=0, dtype=np.int8):
+        parts = [net.constant(np.float32(scale)), net.constant(dtype(zero))]
+        return net.op('DequantizeLinear', net.op('QuantizeLinear', x, *parts), *parts)
+
+    def test_biases_of_another_scale_are_rounded_again(self):
+        net = Net({'x': (1, 2)})
+        w = net.op('DequantizeLinear', net.constant(np.array([[10, -127]], np.int8)), net.constant(np.float32(0.5)))
+        for scale, wanted in ((0.25, 3000), (0.5, 6000)):
+            b = net.op('DequantizeLinear', net.constant(np.array([3000], np.int32)), net.constant(np.float32(scale)))
+            made = self.rounded(net, net.op('Gemm', self.rounded(net, 'x', 0.5), w, b, transB=1), 8)
+            nodes = self.nodes_of(net.model(made))
+            self.assertEqual((nodes[1].bias.tolist(), nodes[1].weights.tolist(), nodes[1].weight_scale.tolist()), ([wanted], [[10, -127]], [0.5]))
+
+    def test_weights_that_are_quantised_by_the_model(self):
+        """QuantizeLinear of a constant, as training writes it."""
+        net = Net({'x': (1, 2)})
+        w = self.rounded(net, net.constant(np.array([[1, -2], [0.26, 3]], np.float32)), 0.5)
+        nodes = self.nodes_of(net.model(self.rounded(net, net.op('Gemm', self.rounded(net, 'x', 0.5), w, transB=1), 8)))
+        self.assertEqual((nodes[1].weights.tolist(), nodes[1].weights.dtype), ([[2, -4], [1, 6]], np.int8))
+
+    def test_a_gate_of_integers_is_no_hardswish(self):
+        net = Net({'x': (1, 4, 3, 3)})
+        gate = self.rounded(net, net.op('HardSigmoid', 'x', alpha=1 / 6, name='gate'), 1 / 256, -128)
+        self.assertEqual(self.refusal(net.model(net.op('Mul', 'x', gate))), 'hardsigmoid gate: this op is not known')
+
     def test_another_scale_is_a_node(self):
         net = Net({'x': (1, 4, 3, 3)})
         def q(x, scale):
@@ -267,6 +308,16 @@ class Ranges(Onnx):
         for node in nodes:
             low, high = min(m[node.name].min() for m in made), max(m[node.name].max() for m in made)
             self.assert_close([node.low, node.high], [low, high], 1e-5, node.name)
+
+    def test_what_is_measured_comes_before_scales_of_16_bits(self):
+        net = Net({'x': (1, 2)})
+        parts = [net.constant(np.float32(1)), net.constant(np.int16(0))]
+        y = net.op('DequantizeLinear', net.op('QuantizeLinear', 'x', *parts), *parts)
+        model = net.model(net.op('Tanh', y))
+        model.opset_import[0].version = 21
+        np.savez(self.path('data.npz'), x=np.array([[1, 2], [-3, 0]], np.float32))
+        self.assertEqual([(n.low, n.high) for n in self.nodes_of(model)][0], (-32767, 32767))
+        self.assertEqual([(n.low, n.high) for n in self.nodes_of(model, '--calibrate', self.path('data.npz'))][0], (-3, 2))
 
     def test_data_that_does_not_fit(self):
         path = nets.save(nets.little(), self.path('net.onnx'))
