@@ -35,6 +35,7 @@ static int run_all(const image_options *o) {
     m.backend = &backend;
     m.net = &net;
     m.call_us = CALL_US;
+    m.clock = CLOCK_MONOTONIC;
     image_set_kernels(m.kernels, forwards, &net);
     ok = image_run_all(&m, o, &result);
     free(result);

@@ -29,6 +29,7 @@ typedef struct program {
     image_net    net;
     tl_range     weights[IMAGE_NODES];      // of each node, in device memory; 0 bytes = it has none
     tl_range     all_weights, image;        // two blocks; the image is in host memory, where rows are read
+    int          on_host;                   // 1 = a driver that computes on the host
     int          complaints;                // of the validation layer
 } program;
 
@@ -191,6 +192,17 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     return VK_FALSE;
 }
 
+// Print the name of the device, and note whether it is the host.
+static void print_device(program *p) {
+    PFN_vkGetPhysicalDeviceProperties read = (PFN_vkGetPhysicalDeviceProperties)p->device.get_instance_proc(
+        p->device.instance, "vkGetPhysicalDeviceProperties");
+    VkPhysicalDeviceProperties properties;
+    if (!read) return;
+    (*read)(p->device.physical, &properties);
+    p->on_host = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    printf("%s%s\n", properties.deviceName, p->on_host ? "; it computes on the host, so times are of all processors" : "");
+}
+
 static int open_device(program *p, const image_options *o) {
     tl_vk_device_desc desc;
     tl_vk_backend_desc backend;
@@ -201,6 +213,7 @@ static int open_device(program *p, const image_options *o) {
     desc.message = o->validates ? on_message : NULL;
     desc.message_user = p;
     if (tl_vk_init_device(&p->env, &desc, &p->device)) return 0;
+    print_device(p);
     backend.device = p->device;
     return !tl_vk_init_backend(&p->env, &backend, &p->backend) && !vk_image_init(&p->backend, &p->vi);
 }
@@ -215,6 +228,7 @@ static int run_on_device(program *p, const image_options *o, float **result) {
     m.prepare = prepare;
     m.forget = forget;
     m.user = p;
+    m.clock = p->on_host ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;  // others on the machine do not show
     image_set_kernels(m.kernels, forwards, p);
     if (!image_measure_calls(&m, o)) return 0;
     printf("a call costs %.1f us beside its work\n\n", m.call_us);
@@ -235,6 +249,7 @@ static int run_on_host(program *p, const image_options *o, float **result, size_
     memset(&m, 0, sizeof m);
     m.backend = &backend;
     m.net = &p->net;
+    m.clock = CLOCK_MONOTONIC;
     image_set_kernels(m.kernels, forwards, &p->net);
     ok = image_build(&m, o, 0);
     if (ok) {

@@ -77,7 +77,8 @@ def scale_measured(node, dtype):
     """Of the numbers that a node makes: what a conversion goes by."""
     if node.scale is not None and dtype == np.int8: return Quantised(dtype, node.scale, node.zero)
     if node.low is not None: return scale_range(node.low, node.high, dtype)
-    if node.scale is None: refuse(node, 'is stored in integers, and neither its range nor its scale is known (import_onnx.py --calibrate)')
+    if node.scale is None:
+        refuse(node, 'is stored in integers, and neither its range nor its scale is known (import_onnx.py --calibrate)')
     return scale_range(F(-128 - node.zero) * F(node.scale), F(127 - node.zero) * F(node.scale), dtype)
 
 
@@ -88,7 +89,8 @@ def array_of(data): return np.frombuffer(data.raw, NUMPY_OF[data.dtype]).reshape
 
 def channels_first(node, weights):
     """Weights as (channels, terms), one row an output channel."""
-    return np.moveaxis(weights, -1, 0).reshape(weights.shape[-1], -1) if node.op == 'depthwise' else weights.reshape(weights.shape[0], -1)
+    if node.op == 'depthwise': weights = np.moveaxis(weights, -1, 0)
+    return weights.reshape(weights.shape[0], -1)
 
 
 def float_weights(node):
@@ -105,7 +107,8 @@ def scale_weights(node, scheme, weights):
     """A scale for each channel, all the same where the tensor has one."""
     channels = len(weights)
     if node.scales is not None and scheme != 'i16':
-        if len(node.scales) > 1 and scheme == 'i8': refuse(node, 'its weights have a scale for each channel: the scheme must be i8-channel, not i8')
+        if len(node.scales) > 1 and scheme == 'i8':
+            refuse(node, 'its weights have a scale for each channel: the scheme must be i8-channel, not i8')
         return np.broadcast_to(np.array(node.scales, F), (channels,)).copy()
     largest = np.abs(weights).max(1, initial=0)
     if scheme in ('i8', 'i16'): largest[:] = largest.max()
@@ -119,13 +122,14 @@ def fit_biases(node, scheme, scales, biases, step):
     if most <= 0: refuse(node, 'a sum has more than 65536 products, which 32 bits do not hold')
     grown = np.flatnonzero(np.abs(biases) > most * np.float64(step) * scales.astype(np.float64))
     if not grown.size: return scales
-    if node.scales is not None and scheme != 'i16': refuse(node, 'a bias of the model leaves no room for a sum in 32 bits')
+    if node.scales is not None and scheme != 'i16':
+        refuse(node, 'a bias of the model leaves no room for a sum in 32 bits')
     larger = np.abs(biases) / (most * np.float64(step)) * (1 + 1e-6)
     if not larger.max() < 3e38: refuse(node, 'a bias is too large for any scale')
     if scheme in ('i8', 'i16'): scales = np.full_like(scales, max(scales[0], F(larger.max())))
     else: scales[grown] = larger[grown]
-    print('export_onnx: node %s: %d of its biases, that of channel %d first, do not fit 32 bits: a larger scale of weights is taken' % (
-        node.name, grown.size, grown[0]), file=sys.stderr)
+    print('export_onnx: node %s: %d of its biases, that of channel %d first, do not fit 32 bits: '
+          'a larger scale of weights is taken' % (node.name, grown.size, grown[0]), file=sys.stderr)
     return scales
 
 
@@ -159,7 +163,8 @@ class Exporter:
 
     def round_to(self, x, name, stored):
         """QuantizeLinear and DequantizeLinear: floats that integers can say."""
-        scale, zero = self.constant(name + '.step', stored.scale), self.constant(name + '.zero', np.array(stored.zero, stored.dtype))
+        scale = self.constant(name + '.step', stored.scale)
+        zero = self.constant(name + '.zero', np.array(stored.zero, stored.dtype))
         return self.op('DequantizeLinear', [self.op('QuantizeLinear', [x, scale, zero], name + '.q'), scale, zero], name + '.dq')
 
     def integers_of(self, node, scheme):
@@ -200,7 +205,8 @@ class Exporter:
         scheme = self.schemes[node.name]
         if scheme == 'f32':
             weights, biases = float_weights(node)
-            return self.constant(node.name + '.weights', arrange(weights.astype(F))), self.constant(node.name + '.bias', biases.astype(F))
+            return [self.constant('%s.%s' % (node.name, what), array.astype(F))
+                    for what, array in (('weights', arrange(weights)), ('bias', biases))]
         integers, biases, scales = quantise_weights(node, scheme, stored.scale)
         made, is_one = [], (scales == scales[0]).all() and scheme in ('i8', 'i16')
         if is_one: scales = scales[0]
@@ -213,7 +219,8 @@ class Exporter:
 
     def add_window(self, node, x, kind, *inputs, **more):
         top, left, bottom, right = node.pad
-        return self.op(kind, [x, *inputs], node.name, kernel_shape=node.kernel, strides=node.stride, pads=[top, left, bottom, right], **more)
+        pads = [top, left, bottom, right]
+        return self.op(kind, [x, *inputs], node.name, kernel_shape=node.kernel, strides=node.stride, pads=pads, **more)
 
     def add_linear(self, node):
         """Weights lie along the elements of an image, channels last; those of ONNX channels first."""
@@ -237,8 +244,9 @@ class Exporter:
     def add_mean(self, node):
         x, _ = self.operand(node, 0, self.image_of(node))
         if len(node.shape) == 3: return self.op('GlobalAveragePool', [x], node.name)
-        return self.op('ReduceMean', [x], node.name, axes=[2, 3], keepdims=0) if self.opset() < 18 else \
-            self.op('ReduceMean', [x, self.constant(node.name + '.axes', np.array([2, 3], np.int64))], node.name, keepdims=0)
+        if self.opset() < 18: return self.op('ReduceMean', [x], node.name, axes=[2, 3], keepdims=0)
+        axes = self.constant(node.name + '.axes', np.array([2, 3], np.int64))
+        return self.op('ReduceMean', [x, axes], node.name, keepdims=0)
 
     def add_elementwise(self, node):
         kind = {'add': 'Add', 'mul': 'Mul', 'sigmoid': 'Sigmoid', 'tanh': 'Tanh', 'hardswish': 'HardSwish', 'relu': 'Relu',
@@ -247,7 +255,8 @@ class Exporter:
         for k, maker in enumerate(node.inputs):
             is_row = maker.elements != node.elements
             inputs.append(self.operand(node, k, (1, 1, maker.elements) if is_row and len(node.shape) == 3 else node.shape)[0])
-        if node.op == 'relu6': inputs += [self.constant(node.name + '.' + what, F(x)) for what, x in (('low', 0), ('high', 6))]
+        if node.op == 'relu6':
+            inputs += [self.constant(node.name + '.' + what, F(x)) for what, x in (('low', 0), ('high', 6))]
         return self.op(kind, inputs, node.name)
 
     def add_other(self, node):
@@ -257,9 +266,10 @@ class Exporter:
         if node.op == 'avgpool': return self.add_window(node, x, 'AveragePool')
         if node.op == 'pad':
             top, left, bottom, right = node.pad
-            return self.op('Pad', [x, self.constant(node.name + '.pads', np.array([0, 0, top, left, 0, 0, bottom, right], np.int64))], node.name)
-        return self.op('Resize', [x, '', self.constant(node.name + '.factors', np.array([1, 1, *node.stride], F))], node.name, mode='nearest',
-                       coordinate_transformation_mode='asymmetric', nearest_mode='floor')
+            pads = np.array([0, 0, top, left, 0, 0, bottom, right], np.int64)
+            return self.op('Pad', [x, self.constant(node.name + '.pads', pads)], node.name)
+        factors = self.constant(node.name + '.factors', np.array([1, 1, *node.stride], F))
+        return self.op('Resize', [x, '', factors], node.name, mode='nearest', coordinate_transformation_mode='asymmetric', nearest_mode='floor')
 
     def add_concat(self, node):
         shapes = [list(node.shape) for _ in node.inputs]
@@ -279,13 +289,16 @@ class Exporter:
         elif node.op in ('softmax', 'maxpool', 'avgpool', 'pad', 'upsample'): x = self.add_other(node)
         else: x = self.add_elementwise(node)
         if node.act == 'relu': x = self.op('Relu', [x], node.name + '.relu')
-        if node.act == 'relu6': x = self.op('Clip', [x, *(self.constant('%s.relu6.%d' % (node.name, b), F(b)) for b in (0, 6))], node.name + '.relu6')
+        if node.act == 'relu6':
+            x = self.op('Clip', [x, *(self.constant('%s.relu6.%d' % (node.name, b), F(b)) for b in (0, 6))], node.name + '.relu6')
         of_input = self.read_operand(node, 0)[1] if node.inputs and node.op in MOVES else None
         stored = scale_output(node, dtype, of_input if scheme != 'f32' else None) if dtype else None
         self.tensors[node.name] = self.round_to(x, node.name, stored) if stored else x
         self.stored[node.name] = stored
 
-    def opset(self): return OPSET_16_BITS if any(s in ('w8a16', 'i16') for s in self.schemes.values()) or 'i16' in self.formats.values() else OPSET
+    def opset(self):
+        is_wide = {'w8a16', 'i16'} & {*self.schemes.values(), *self.formats.values()}
+        return OPSET_16_BITS if is_wide else OPSET
 
     def model(self):
         sizes = lambda node: [1, node.shape[2], *node.shape[:2]] if len(node.shape) == 3 else [1, *node.shape]
@@ -302,13 +315,16 @@ def read_plan(path, nodes):
     except (ValueError, RecursionError): raise Refused('%s: is no JSON' % path)
     rows = plan.get('precision') if isinstance(plan, dict) else None
     rows = rows.get('nodes') if isinstance(rows, dict) else None
-    if not isinstance(rows, list): raise Refused('%s: has no schemes: tl_plan --precision HOW --json writes them' % path)
+    if not isinstance(rows, list):
+        raise Refused('%s: has no schemes: tl_plan --precision HOW --json writes them' % path)
     found = {row.get('name'): (row.get('scheme'), row.get('format')) for row in rows if isinstance(row, dict)}
     for node in nodes:
         if node.name not in found: raise Refused('%s: is of another model: node %s is missing' % (path, node.name))
         scheme, form = found[node.name]
-        if scheme not in SCHEMES or form not in FORMATS: refuse(node, 'scheme %s with format %s is not known in QDQ' % (scheme, form))
-    if len(found) != len(nodes): raise Refused('%s: is of another model: it has %d nodes, not %d' % (path, len(found), len(nodes)))
+        if scheme not in SCHEMES or form not in FORMATS:
+            refuse(node, 'scheme %s with format %s is not known in QDQ' % (scheme, form))
+    if len(found) != len(nodes):
+        raise Refused('%s: is of another model: it has %d nodes, not %d' % (path, len(found), len(nodes)))
     return {name: row[0] for name, row in found.items()}, {name: row[1] for name, row in found.items()}
 
 

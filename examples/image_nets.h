@@ -379,6 +379,7 @@ typedef struct image_machine {
     tl_kernel  kernels[IMAGE_OP_COUNT];
     image_net *net;
     double     call_us;             // of a call beside its work, as predicted
+    clockid_t  clock;               // of times: CLOCK_MONOTONIC, or CLOCK_PROCESS_CPUTIME_ID, with elapsed times beside
     int      (*prepare)(void *user);   // for each network that was built, 0 = no memory; NULL = nothing to do
     void     (*forget)(void *user);    // before that is freed; NULL likewise
     void      *user;                // of both
@@ -409,7 +410,7 @@ static inline int image_plan_forwards(const image_machine *m, const tl_graph *gr
 
 // What came of a run: the least time, the cost as planned, and the report of its last pass.
 typedef struct image_result {
-    double        ms;
+    double        ms, elapsed_ms;   // by the machine's clock, by that on the wall
     uint64_t      cost;
     tl_run_report report;
 } image_result;
@@ -463,9 +464,9 @@ static inline int image_plan_rows_within(const image_machine *m, double most, co
 
 // -- runs --
 
-static inline double image_now_ms(void) {
+static inline double image_now_ms(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
@@ -481,13 +482,16 @@ static inline int image_write(const image_net *net, tl_run *run) {
     return ok;
 }
 
-static inline void image_print_run(const char *name, const image_result *it, const image_result *whole) {
+static inline void image_print_run(const image_machine *m, const char *name, const image_result *it,
+                                   const image_result *whole) {
     const tl_run_report *report = &it->report;
-    printf("%-28s %12llu %12llu %12llu %8d %9.1f %9.3f %9.3f\n", name,
+    printf("%-28s %12llu %12llu %12llu %8d %9.1f %9.3f %9.3f", name,
            (unsigned long long)report->planned_peak_bytes,
            (unsigned long long)report->measured_peak_bytes, (unsigned long long)report->taken_bytes,
            (int)report->kernel_count, it->ms, it->ms / whole->ms,
            (double)it->cost / (double)whole->cost);
+    if (m->clock != CLOCK_MONOTONIC) printf(" %9.3f", it->elapsed_ms / whole->elapsed_ms);
+    putchar('\n');
 }
 
 // Run the network once, and `passes` times more for the least time; what it made goes to `out`. 0 = that failed, or
@@ -513,11 +517,13 @@ static inline int image_run(const image_machine *m, const tl_rows_plan *rows, in
     ok = image_plan_forwards(m, rows ? &rows->graph : &net->graph, rows ? rows->peak_bytes : 0, &plan);
     ok = ok && !tl_init_run(net->env, &desc, &run);
     for (pass = 0; ok && pass <= passes; pass++) {
-        double start = image_now_ms();
+        double start = image_now_ms(m->clock), begun = image_now_ms(CLOCK_MONOTONIC);
         ok = (stream || image_write(net, run)) && !tl_run_plan(run) &&
              !tl_read_tensor(run, result, out, image_result_bytes(net));
-        start = image_now_ms() - start;
+        start = image_now_ms(m->clock) - start;
+        begun = image_now_ms(CLOCK_MONOTONIC) - begun;
         if (pass < 2 || start < it->ms) it->ms = start;
+        if (pass < 2 || begun < it->elapsed_ms) it->elapsed_ms = begun;
     }
     if (ok) tl_measure_run(run, &it->report);
     it->cost = plan.cost;
@@ -556,29 +562,34 @@ static inline int image_run_rows(const image_machine *m, const char *name, int s
                           : image_plan_rows(m, budget, whole, &rows);
     if (!ok) return 0;
     ok = image_run(m, &rows, stream, 4, out, &it);
-    if (ok) image_print_run(name, &it, whole);
+    if (ok) image_print_run(m, name, &it, whole);
     tl_free_rows_plan(m->net->env, &rows);
     return ok;
 }
 
 // Learn what a call costs beside its work: how much longer the network takes with a small image in regions of
-// rows, by the calls that these are more.
+// rows, by the calls that these are more; the least times of several turns.
 static inline int image_measure_calls(image_machine *m, const image_options *o) {
+    enum { TURNS = 6 };
     image_options smallest = *o;
     image_result whole, cut;
     tl_rows_plan rows;
+    double whole_ms = 0.0, cut_ms = 0.0;
     float *out = NULL;
-    int ok;
+    int ok, turn, calls;
+    memset(&whole, 0, sizeof whole);
+    memset(&cut, 0, sizeof cut);
     smallest.size = 32;
     ok = image_build(m, &smallest, 0) && (out = (float *)malloc(image_result_bytes(m->net))) != NULL;
-    ok = ok && image_run(m, NULL, 0, 19, out, &whole) && image_plan_rows(m, 0, &whole, &rows);
-    if (ok) {
-        ok = image_run(m, &rows, 0, 19, out, &cut);
-        if (ok && cut.report.kernel_count > whole.report.kernel_count && cut.ms > whole.ms)
-            m->call_us = 1e3 * (cut.ms - whole.ms) /
-                         (double)(cut.report.kernel_count - whole.report.kernel_count);
-        tl_free_rows_plan(m->net->env, &rows);
+    ok = ok && image_run(m, NULL, 0, 0, out, &whole) && image_plan_rows(m, 0, &whole, &rows);
+    for (turn = 0; ok && turn < TURNS; turn++) {
+        ok = image_run(m, NULL, 0, 4, out, &whole) && image_run(m, &rows, 0, 4, out, &cut);
+        if (!turn || whole.ms < whole_ms) whole_ms = whole.ms;
+        if (!turn || cut.ms < cut_ms) cut_ms = cut.ms;
     }
+    calls = ok ? (int)(cut.report.kernel_count - whole.report.kernel_count) : 0;
+    if (calls > 0 && cut_ms > whole_ms) m->call_us = 1e3 * (cut_ms - whole_ms) / calls;
+    if (turn) tl_free_rows_plan(m->net->env, &rows);
     free(out);
     image_forget(m);
     return ok;
@@ -587,8 +598,8 @@ static inline int image_measure_calls(image_machine *m, const image_options *o) 
 static inline void image_print_head(const image_machine *m, const image_options *o) {
     printf("%s, width %g, %llu x %llu pixels, f32: %d nodes\n\n", o->unet ? "U-Net" : "MobileNetV2", o->width,
            (unsigned long long)o->size, (unsigned long long)o->size, (int)m->net->graph.node_count);
-    printf("%-28s %12s %12s %12s %8s %9s %9s %9s\n", "", "planned", "measured", "taken", "calls",
-           "ms", "of whole", "predicted");
+    printf("%-28s %12s %12s %12s %8s %9s %9s %9s%s\n", "", "planned", "measured", "taken", "calls",
+           "ms", "of whole", "predicted", m->clock == CLOCK_MONOTONIC ? "" : "   elapsed");
 }
 
 enum { IMAGE_FORMS = 5 };   // whole; rows; with a limit of time; the same two with the image by rows
@@ -604,7 +615,7 @@ static inline int image_run_all(image_machine *m, const image_options *o, float 
     for (k = 0; ok && k < IMAGE_FORMS; k++) ok = (results[k] = (float *)calloc(bytes, 1)) != NULL;
     if (ok) image_print_head(m, o);
     ok = ok && image_run(m, NULL, 0, 4, results[0], &whole);
-    if (ok) image_print_run("whole tensors", &whole, &whole);
+    if (ok) image_print_run(m, "whole tensors", &whole, &whole);
     for (k = 1, stream = 0; ok && stream < 2; stream++) {
         if (stream) {
             image_forget(m);

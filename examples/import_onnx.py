@@ -33,6 +33,7 @@ except ImportError as missing:
     sys.exit('import_onnx: %s (pip install onnx numpy)' % missing)
 
 FLOAT = onnx.TensorProto.FLOAT
+NUMPY_OF = {'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}
 MOST_FOLDED = 1 << 24       # elements of a constant that is computed here
 
 
@@ -87,7 +88,7 @@ def reshape(value, sizes, what):
             atom = value.flat()[taken + count]
             if left % value.atoms[atom]:
                 if value.atoms[atom] % left: raise Refused('%s: the sizes do not divide' % what)
-                axes = [[b for a in axis for b in ([a + (a > atom)])] for axis in axes]
+                axes = [[a + (a > atom) for a in axis] for axis in axes]
                 value = split_atom(value, atom, left)
                 continue
             left //= value.atoms[atom]
@@ -115,7 +116,8 @@ class Importer:
 
     def value(self, op, k):
         name = op.input[k] if k < len(op.input) else ''
-        if name not in self.values: self.refuse(op, 'its input %d is %s' % (k, 'a constant' if name in self.constants else 'missing'))
+        if name not in self.values:
+            self.refuse(op, 'its input %d is %s' % (k, 'a constant' if name in self.constants else 'missing'))
         return self.values[name]
 
     def constant(self, op, k, what):
@@ -139,7 +141,8 @@ class Importer:
 
     def image(self, op, value):
         """The (H, W, C) that a value is, and its node stores; a signal of length L is (L, 1, C)."""
-        if len(value.axes) not in (3, 4) or value.axes[0]: self.refuse(op, 'reads %s, and must read an image' % by_x(value.shape))
+        if len(value.axes) not in (3, 4) or value.axes[0]:
+            self.refuse(op, 'reads %s, and must read an image' % by_x(value.shape))
         order = image_order(len(value.axes))[1:]
         sizes = value.shape
         if [a for axis in order for a in value.axes[axis]] != list(range(len(value.atoms))):
@@ -244,7 +247,8 @@ class Importer:
         if asked is None or asked.array.dtype.kind != 'i': self.refuse(op, 'its sizes are no integers')
         if self.attributes(op).get('allowzero'): self.refuse(op, 'allowzero is not known')
         asked = [int(x) for x in asked.array.ravel()]
-        if any(x < -1 or (x == 0 and k >= len(sizes)) for k, x in enumerate(asked)): self.refuse(op, 'its sizes are wrong')
+        if any(x < -1 or (x == 0 and k >= len(sizes)) for k, x in enumerate(asked)):
+            self.refuse(op, 'its sizes are wrong')
         made = [sizes[k] if x == 0 else x for k, x in enumerate(asked)]
         rest = math.prod(x for x in made if x > 0)
         return [math.prod(sizes) // max(rest, 1) if x == -1 else x for x in made]
@@ -252,7 +256,8 @@ class Importer:
     def op_Transpose(self, op):
         value = self.value(op, 0)
         order = list(self.attributes(op).get('perm', reversed(range(len(value.axes)))))
-        if sorted(order) != list(range(len(value.axes))): self.refuse(op, 'perm is no order of %d axes' % len(value.axes))
+        if sorted(order) != list(range(len(value.axes))):
+            self.refuse(op, 'perm is no order of %d axes' % len(value.axes))
         self.values[op.output[0]] = Value(value.node, value.atoms, [value.axes[k] for k in order])
 
     # -- quantised tensors --
@@ -260,9 +265,11 @@ class Importer:
     def quantisation(self, op, dtype):
         """Scales and zero points; those of uint8 as those of the int8 that is 128 less, and that shift."""
         scale, zero = self.constant(op, 1, 'scales'), self.constant(op, 2, 'zero points')
-        if scale is None or scale.array.dtype.kind != 'f' or not scale.array.size: self.refuse(op, 'its scales are no numbers')
+        if scale is None or scale.array.dtype.kind != 'f' or not scale.array.size:
+            self.refuse(op, 'its scales are no numbers')
         points = np.zeros(1, dtype) if zero is None else zero.array
-        if points.dtype not in (np.int8, np.uint8, np.int16, np.int32): self.refuse(op, 'integers of %s are not known' % points.dtype)
+        if points.dtype not in (np.int8, np.uint8, np.int16, np.int32):
+            self.refuse(op, 'integers of %s are not known' % points.dtype)
         shift = 128 if points.dtype == np.uint8 else 0
         if self.attributes(op).get('block_size'): self.refuse(op, 'scales of blocks are not known')
         return scale.array.astype(np.float32), points.astype(np.int64) - shift, shift
@@ -274,7 +281,8 @@ class Importer:
         node = value.node
         is_wide = self.is_wide(op, zero.item())
         self.check_scale(op, scale.item(), zero.item())
-        if is_wide and node.scale is None and node.low is None: node.low, node.high = -32767 * scale.item(), 32767 * scale.item()
+        if is_wide and node.scale is None and node.low is None:
+            node.low, node.high = -32767 * scale.item(), 32767 * scale.item()
         elif is_wide: pass
         elif node.scale is None: node.scale, node.zero = scale.item(), zero.item()
         elif (node.scale, node.zero) != (scale.item(), zero.item()):
@@ -316,7 +324,8 @@ class Importer:
         if scales.size > 1: along[axis] = scales.size
         numbers = (integers * scales.reshape(along if rank else ())).astype(np.float32)
         is_wide = constant.array.dtype == np.int16
-        self.constants[op.output[0]] = Constant(numbers) if is_wide else Constant(numbers, integers, scales.ravel(), axis % max(rank, 1))
+        made = Constant(numbers) if is_wide else Constant(numbers, integers, scales.ravel(), axis % max(rank, 1))
+        self.constants[op.output[0]] = made
 
     # -- weights --
 
@@ -332,7 +341,8 @@ class Importer:
         channels = node.shape[-1]
         if bias is not None and bias.array.shape not in ((channels,), (1, channels), ()) :
             self.refuse(op, 'its biases are %s for %d channels' % (by_x(bias.array.shape), channels))
-        biases = np.zeros(channels, np.float32) if bias is None else np.broadcast_to(bias.array.astype(np.float32).ravel(), (channels,))
+        biases = np.zeros(1, np.float32) if bias is None else bias.array.astype(np.float32).ravel()
+        biases = np.broadcast_to(biases, (channels,))
         source = node.inputs[0]
         if weights.integers is None or source.scale is None or (weights.scales.size > 1 and weights.axis != channel_axis):
             node.weights = data_of('F32', arrange(weights.array.astype(np.float32)))
@@ -343,7 +353,8 @@ class Importer:
                 np.allclose(bias.scales, steps, rtol=1e-5, atol=0):
             numbers = np.broadcast_to(bias.integers.ravel(), (channels,))
         else: numbers = np.rint(biases / steps)
-        if np.abs(numbers).max(initial=0) > 2**31 - 1: self.refuse(op, 'a bias does not fit 32 bits at the scales of what it is added to')
+        if np.abs(numbers).max(initial=0) > 2**31 - 1:
+            self.refuse(op, 'a bias does not fit 32 bits at the scales of what it is added to')
         node.weights, node.scales = data_of('I8', arrange(weights.integers)), [s.item() for s in weights.scales]
         node.bias = data_of('I32', numbers)
 
@@ -390,7 +401,8 @@ class Importer:
         if sizes[:2] != [made[2], 1 if is_depthwise else shape[2]]:
             self.refuse(op, 'its weights are %s for %d channels of %d' % (by_x(sizes), made[2], shape[2]))
         kernel = self.attributes(op).get('kernel_shape', sizes[2:])
-        if list(kernel) != sizes[2:]: self.refuse(op, 'its weights are %s for a kernel of %s' % (by_x(sizes), by_x(kernel)))
+        if list(kernel) != sizes[2:]:
+            self.refuse(op, 'its weights are %s for a kernel of %s' % (by_x(sizes), by_x(kernel)))
         kernel, stride, pads, dilation = self.windows(op, sizes[2:], shape)
         node = self.add(op, 'depthwise' if is_depthwise else 'conv2d', [value.node], made)
         set_window(node, kernel, stride, pads, dilation)
@@ -449,9 +461,11 @@ class Importer:
         scale, bias, mean, variance = (self.weights(op, k, what).array.astype(np.float64).ravel()
                                        for k, what in ((1, 'scales'), (2, 'biases'), (3, 'means'), (4, 'variances')))
         channels = value.shape[1] if len(value.axes) > 1 else 0
-        if {a.size for a in (scale, bias, mean, variance)} != {channels}: self.refuse(op, 'its constants are not those of %d channels' % channels)
+        if {a.size for a in (scale, bias, mean, variance)} != {channels}:
+            self.refuse(op, 'its constants are not those of %d channels' % channels)
         if self.attributes(op).get('training_mode'): self.refuse(op, 'is in training mode')
-        if not (variance + self.attributes(op).get('epsilon', 1e-5) > 0).all(): self.refuse(op, 'a variance is not above 0')
+        if not (variance + self.attributes(op).get('epsilon', 1e-5) > 0).all():
+            self.refuse(op, 'a variance is not above 0')
         factor = scale / np.sqrt(variance + self.attributes(op).get('epsilon', 1e-5))
         self.add_affine(op, value, factor, bias - mean * factor)
 
@@ -496,7 +510,7 @@ class Importer:
         if kind == 'mul': fold_hardswish(node)
 
     def op_Relu(self, op):
-        kind = {'Relu': 'relu', 'Sigmoid': 'sigmoid', 'Tanh': 'tanh', 'HardSwish': 'hardswish', 'HardSigmoid': 'hardsigmoid'}[op.op_type]
+        kind = op.op_type.lower()
         keys = self.attributes(op)
         if kind == 'hardsigmoid' and (abs(keys.get('alpha', 0.2) - 1 / 6) > 1e-6 or keys.get('beta', 0.5) != 0.5):
             self.refuse(op, 'is known with alpha 1/6 and beta 1/2 alone')
@@ -509,7 +523,8 @@ class Importer:
         if self.opset >= 11:
             low = (self.number_list(op, 1, 'bounds', 1) or [-np.inf])[0]
             high = (self.number_list(op, 2, 'bounds', 1) or [np.inf])[0]
-        if low != 0 or (high != 6 and high < 3.4e38): self.refuse(op, 'from %g to %g is not known: 0 to 6, and from 0 on' % (low, high))
+        if low != 0 or (high != 6 and high < 3.4e38):
+            self.refuse(op, 'from %g to %g is not known: 0 to 6, and from 0 on' % (low, high))
         self.add_like(op, 'relu6' if high == 6 else 'relu', self.value(op, 0))
 
     def op_MaxPool(self, op):
@@ -546,7 +561,8 @@ class Importer:
             axes = [a % rank for a in self.number_list(op, 3, 'axes', self.constant(op, 3, 'axes').array.size)]
         pads = self.number_list(op, 1, 'pads', 2 * len(axes)) if self.opset >= 11 else list(keys.get('pads', ()))
         filler = (self.number_list(op, 2, 'value', 1) or [0])[0] if self.opset >= 11 else keys.get('value', 0)
-        if keys.get('mode', b'constant') != b'constant' or filler != 0: self.refuse(op, 'pads with something else than 0')
+        if keys.get('mode', b'constant') != b'constant' or filler != 0:
+            self.refuse(op, 'pads with something else than 0')
         if pads is None or len(pads) != 2 * len(axes): self.refuse(op, 'its pads are missing')
         whole = [[0, 0] for _ in range(4)]
         for k, axis in enumerate(axes): whole[axis] = [int(pads[k]), int(pads[k + len(axes)])]
@@ -560,7 +576,8 @@ class Importer:
         value = self.value(op, 0)
         shape, sizes = self.image(op, value), self.sizes_of(op, op.output[0])
         if op.op_type == 'GlobalAveragePool': self.add(op, 'gavgpool', [value.node], shape[2:], sizes)
-        else: set_window(self.add(op, 'maxpool', [value.node], (1, 1, shape[2]), sizes), shape[:2], (1, 1), (0, 0, 0, 0))
+        else:
+            set_window(self.add(op, 'maxpool', [value.node], (1, 1, shape[2]), sizes), shape[:2], (1, 1), (0, 0, 0, 0))
     op_GlobalMaxPool = op_GlobalAveragePool
 
     def op_ReduceMean(self, op):
@@ -573,7 +590,8 @@ class Importer:
         sizes = value.shape
         wide = {k for k in range(1, rank) if sizes[k] > 1 and k in axes}
         kept = [k for k in range(1, rank) if k not in axes and sizes[k] > 1]
-        if len(kept) > 1 or 0 in axes and sizes[0] > 1: self.refuse(op, 'a mean over other axes than height and width is not known')
+        if len(kept) > 1 or 0 in axes and sizes[0] > 1:
+            self.refuse(op, 'a mean over other axes than height and width is not known')
         channel = kept[0] if kept else 1
         order = sorted(k for k in range(1, rank) if k != channel)
         if len(order) > 2: self.refuse(op, 'reads %s' % by_x(sizes))
@@ -603,7 +621,8 @@ class Importer:
         values = [self.value(op, k) for k in range(len(op.input))]
         axis = self.attributes(op).get('axis', 1)
         rank = len(values[0].axes) if values else 0
-        if not values or any(len(v.axes) != rank for v in values) or not -rank <= axis < rank: self.refuse(op, 'its inputs do not fit')
+        if not values or any(len(v.axes) != rank for v in values) or not -rank <= axis < rank:
+            self.refuse(op, 'its inputs do not fit')
         axis %= rank
         if rank == 2:
             for v in values:
@@ -649,7 +668,7 @@ def name_of(op): return op.name or next((name for name in op.output if name), '?
 def in_a_line(error): return ' '.join((str(error) or type(error).__name__).split())[:300]
 def op_as_node(op): return type('', (), {'op': op.op_type, 'name': name_of(op)})
 def data_of(dtype, array):
-    array = np.ascontiguousarray(array).astype({'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}[dtype])
+    array = np.ascontiguousarray(array).astype(NUMPY_OF[dtype])
     return Data(dtype, array.shape, array.tobytes())
 
 
@@ -658,7 +677,7 @@ def array_of(tensor):
     except Exception as error: raise Refused('constant %s: %s' % (tensor.name, in_a_line(error)))
 
 
-def array_of_data(data): return np.frombuffer(data.raw, {'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}[data.dtype]).reshape(data.shape)
+def array_of_data(data): return np.frombuffer(data.raw, NUMPY_OF[data.dtype]).reshape(data.shape)
 
 
 # -- what is constant --
@@ -676,22 +695,24 @@ def refuse_op(op, why): raise Refused('%s %s: %s' % (op.op_type, name_of(op), wh
 
 def evaluate(op, opset, arrays):
     """What an op makes of constants."""
-    inputs = [onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in arrays.items()]
+    type_of = onnx.helper.np_dtype_to_tensor_dtype
+    inputs = [onnx.helper.make_tensor_value_info(n, type_of(a.dtype), a.shape) for n, a in arrays.items()]
     outputs = [onnx.helper.make_empty_tensor_value_info(n) for n in op.output if n]
     graph = onnx.helper.make_graph([op], 'constant', inputs, outputs)
     try:
-        with np.errstate(all='ignore'):
-            made = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', opset)])).run(None, arrays)
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', opset)])
+        with np.errstate(all='ignore'): made = ReferenceEvaluator(model).run(None, arrays)
     except Exception as error:      # of the evaluator, whatever it raises
         refuse_op(op, 'is constant, and cannot be computed: %s' % in_a_line(error))
     made = [np.asarray(array) for array in made]
-    if any(array.size > MOST_FOLDED or array.dtype.kind not in 'fiub' for array in made): refuse_op(op, 'its constant is too large, or no number')
+    if any(array.size > MOST_FOLDED or array.dtype.kind not in 'fiub' for array in made):
+        refuse_op(op, 'its constant is too large, or no number')
     return dict(zip([n for n in op.output if n], made))
 
 
 def fold_op(op, model, constants, sizes):
     """{name: array} of an op that follows from constants and fixed shapes alone, else None."""
-    if op.domain not in ('', 'ai.onnx') or op.op_type in ('DequantizeLinear', 'QuantizeLinear'): return None
+    if op.domain not in ('', 'ai.onnx') or op.op_type == 'DequantizeLinear': return None
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in op.attribute): return None
     if op.op_type == 'Shape' and op.input[0] in sizes:
         keys = {a.name: a.i for a in op.attribute}
@@ -751,7 +772,8 @@ def fold_affine(nodes):
 
 
 def check_names(graph):
-    names = [n for op in graph.node for n in (op.name, op.op_type, op.domain, *op.input, *op.output, *(a.name for a in op.attribute))]
+    names = [name for op in graph.node for name in (op.name, op.op_type, op.domain, *op.input, *op.output)]
+    names += [a.name for op in graph.node for a in op.attribute]
     names += [i.name for part in (graph.initializer, graph.input, graph.output, graph.value_info) for i in part]
     for name in names:
         if not isinstance(name, str): raise Refused('a name is no UTF-8: %r' % name)
@@ -799,7 +821,8 @@ def import_model(model):
 def read_samples(path, model):
     """{input: samples} of an .npz; one array of any name is that of the one input."""
     initial = {i.name for i in model.graph.initializer}
-    inputs = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in initial}
+    sizes_of = lambda info: [d.dim_value for d in info.type.tensor_type.shape.dim]
+    inputs = {info.name: sizes_of(info) for info in model.graph.input if info.name not in initial}
     try:
         with np.load(path, allow_pickle=False) as file: arrays = {name: file[name] for name in file.files}
     except OSError: raise
@@ -812,7 +835,8 @@ def read_samples(path, model):
             raise Refused('%s: %s is %s, and must be samples of %s' % (path, name, by_x(array.shape), by_x(sizes[1:])))
         if not np.isfinite(array).all(): raise Refused('%s: %s holds a NaN or an infinity' % (path, name))
     counts = {len(arrays[name]) for name in inputs}
-    if len(counts) != 1 or counts == {0}: raise Refused('%s: its arrays have no samples, or different numbers of them' % path)
+    if len(counts) != 1 or counts == {0}:
+        raise Refused('%s: its arrays have no samples, or different numbers of them' % path)
     return {name: arrays[name].astype(np.float32) for name in inputs}
 
 
@@ -829,13 +853,15 @@ def measure_ranges(model, nodes, samples):
     names = [name for name in readings if name not in samples]
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    try: session = onnxruntime.InferenceSession(watched.SerializeToString(), options, providers=['CPUExecutionProvider'])
+    try:
+        session = onnxruntime.InferenceSession(watched.SerializeToString(), options, providers=['CPUExecutionProvider'])
     except Exception as error: raise Refused('ONNX Runtime refuses it: %s' % in_a_line(error))
 
     for node in nodes: node.low = node.high = None      # of 16 bits, if any
 
     def observe(node, array):
-        if not array.size or not np.isfinite(array).all(): raise Refused('%s %s: makes a NaN or an infinity' % (node.op, node.name))
+        if not array.size or not np.isfinite(array).all():
+            raise Refused('%s %s: makes a NaN or an infinity' % (node.op, node.name))
         low, high = float(array.min()), float(array.max())
         node.low = low if node.low is None else min(node.low, low)
         node.high = high if node.high is None else max(node.high, high)

@@ -63,8 +63,8 @@ class Tensor:
         self.axis = quantisation.number(6, 'i') if quantisation else 0
         self.is_variable, self.is_sparse = table.number(5, 'B'), table.find(6) != 0
         self.elements = math.prod(self.shape)
-        signature = table.numbers(7, 'i') or []
-        self.is_dynamic = any(size < 1 for size in self.shape) or any(size < 0 for size in signature[1:])
+        self.is_dynamic = any(size < 1 for size in self.shape)
+        self.signature = table.numbers(7, 'i') or []    # -1 = not fixed; the shape is that of one sample then
 
     def numbers(self):
         form = FORMS[self.type]
@@ -96,10 +96,12 @@ class Model:
 
     def __init__(self, data):
         self.root = read_root(data, IDENTIFIER)
-        if self.root.number(0, 'I') != 3: raise Refused('is of version %d of the schema, not 3' % self.root.number(0, 'I'))
+        if self.root.number(0, 'I') != 3:
+            raise Refused('is of version %d of the schema, not 3' % self.root.number(0, 'I'))
         graphs, self.buffers = self.root.tables(2), self.root.tables(4)
         if len(graphs) != 1: raise Refused('has %d graphs, and must have one' % len(graphs))
-        if any(buffer.number(1, 'Q') > 1 for buffer in self.buffers): raise Refused('its buffers lie behind the file, as above 2 GiB')
+        if any(buffer.number(1, 'Q') > 1 for buffer in self.buffers):
+            raise Refused('its buffers lie behind the file, as above 2 GiB')
         graph = graphs[0]
         self.tensors = [Tensor(table, self.buffers, k) for k, table in enumerate(graph.tables(0))]
         codes = self.root.tables(1)
@@ -107,7 +109,9 @@ class Model:
         self.inputs, self.outputs = graph.numbers(1, 'i') or [], graph.numbers(2, 'i') or []
         for index in self.inputs + self.outputs:
             if not 0 <= index < len(self.tensors): raise Damaged('an input or an output is a tensor that is not there')
-            if self.tensors[index].is_dynamic: raise Refused('tensor %s: its shape is dynamic' % self.tensors[index].name)
+            tensor = self.tensors[index]
+            if tensor.is_dynamic or (index in self.inputs and any(size < 0 for size in tensor.signature[1:])):
+                raise Refused('tensor %s: its shape is dynamic' % tensor.name)
 
 
 def load(data):
@@ -126,14 +130,16 @@ class Importer:
         for index in self.model.inputs: self.read_input(index)
         for op in self.model.operators: self.read_operator(op)
         for index in self.model.outputs:
-            if index not in self.values: raise Refused('output %s: no op makes it from an input' % self.tensors[index].name)
+            if index not in self.values:
+                raise Refused('output %s: no op makes it from an input' % self.tensors[index].name)
             self.values[index].keep = True
         return self.nodes
 
     def read_input(self, index):
         tensor = self.tensors[index]
         if tensor.raw: raise Refused('input %s: is a constant' % tensor.name)
-        if tensor.type not in ('FLOAT32', 'INT8', 'UINT8'): raise Refused('input %s: %s is not known' % (tensor.name, tensor.type))
+        if tensor.type not in ('FLOAT32', 'INT8', 'UINT8'):
+            raise Refused('input %s: %s is not known' % (tensor.name, tensor.type))
         if not tensor.shape or tensor.shape[0] != 1 or len(tensor.shape) > 4:
             raise Refused('input %s: is %s, and must be one sample of a vector or an image' % (tensor.name, by_x(tensor.shape)))
         if index in self.values: raise Refused('input %s: is listed twice' % tensor.name)
@@ -155,20 +161,25 @@ class Importer:
 
     def read_operator(self, op):
         reader = READERS.get(op.kind)
+        if op.kind in SHAPE_OPS and all(0 <= k and self.tensors[k].type in ('INT32', 'INT64') for k in op.outputs): return
         if reader is None: self.refuse(op, 'this op is not known')
-        if len(op.outputs) != 1 or op.outputs[0] < 0: self.refuse(op, 'has %d outputs, and must have one' % len(op.outputs))
+        if len(op.outputs) != 1 or op.outputs[0] < 0:
+            self.refuse(op, 'has %d outputs, and must have one' % len(op.outputs))
         out = self.tensors[op.outputs[0]]
         if out.is_dynamic: self.refuse(op, 'its shape is dynamic')
         if out.is_variable: self.refuse(op, 'variables are not known')
-        if op.outputs[0] in self.values or op.outputs[0] in self.constants: self.refuse(op, 'makes a tensor that is there already')
-        if not out.shape or out.shape[0] != 1 and reader != Importer.dequantize: self.refuse(op, 'makes %s, and must make one sample' % by_x(out.shape))
+        if op.outputs[0] in self.values or op.outputs[0] in self.constants:
+            self.refuse(op, 'makes a tensor that is there already')
+        if not out.shape or out.shape[0] != 1 and reader != Importer.dequantize:
+            self.refuse(op, 'makes %s, and must make one sample' % by_x(out.shape))
         reader(self, op)
 
     # -- operands --
 
     def value(self, op, k):
         index = op.inputs[k] if k < len(op.inputs) else -1
-        if index not in self.values: self.refuse(op, 'its input %d is %s' % (k, 'missing' if index < 0 else 'a constant, or not made yet'))
+        if index not in self.values:
+            self.refuse(op, 'its input %d is %s' % (k, 'missing' if index < 0 else 'a constant, or not made yet'))
         return self.values[index]
 
     def tensor(self, op, k):
@@ -198,7 +209,8 @@ class Importer:
     def image(self, op, k):
         """The (H, W, C) that an operand is."""
         node, tensor = self.value(op, k), self.tensor(op, k)
-        if len(tensor.shape) != 4 or tensor.shape[0] != 1: self.refuse(op, 'reads %s, and must read an image' % by_x(tensor.shape))
+        if len(tensor.shape) != 4 or tensor.shape[0] != 1:
+            self.refuse(op, 'reads %s, and must read an image' % by_x(tensor.shape))
         view_as_image(node, tensor.shape[1:])
         return tensor.shape[1:]
 
@@ -211,17 +223,20 @@ class Importer:
         """All tensors that an op reads and makes are of int8, or of float."""
         for k in range(count): self.value(op, k)
         kinds = {self.tensor(op, k).type for k in range(count)} | {self.out(op).type}
-        if kinds not in ({'INT8'}, {'FLOAT32'}): self.refuse(op, 'reads and makes %s: is known of INT8 and of FLOAT32 alone' % ', '.join(sorted(kinds)))
+        if kinds not in ({'INT8'}, {'FLOAT32'}):
+            self.refuse(op, 'reads and makes %s: is known of INT8 and of FLOAT32 alone' % ', '.join(sorted(kinds)))
 
     def activation(self, op, field):
         number = op.options.number(field, 'b')
-        if not 0 <= number < len(ACTIVATIONS) or ACTIVATIONS[number] is None: self.refuse(op, 'activation %d is not known' % number)
+        if not 0 <= number < len(ACTIVATIONS) or ACTIVATIONS[number] is None:
+            self.refuse(op, 'activation %d is not known' % number)
         return ACTIVATIONS[number]
 
     def add(self, op, kind, inputs, shape, **geometry):
         out = self.out(op)
         node = Node(kind, op.name, inputs, shape, op.outputs[0], **geometry)
-        if node.elements != out.elements: self.refuse(op, 'makes %s, and its output is %s' % (by_x(shape), by_x(out.shape)))
+        if node.elements != out.elements:
+            self.refuse(op, 'makes %s, and its output is %s' % (by_x(shape), by_x(out.shape)))
         node.scale, node.zero = self.scale_of(out, op.kind)
         self.nodes.append(node)
         self.values[op.outputs[0]] = node
@@ -231,7 +246,8 @@ class Importer:
 
     def reshape(self, op):
         node = self.value(op, 0)
-        if node.elements != self.out(op).elements: self.refuse(op, 'makes %s of %s' % (by_x(self.out(op).shape), by_x(node.shape)))
+        if node.elements != self.out(op).elements:
+            self.refuse(op, 'makes %s of %s' % (by_x(self.out(op).shape), by_x(node.shape)))
         if self.tensor(op, 0).type != self.out(op).type: self.refuse(op, 'changes the type')
         self.values[op.outputs[0]] = node
 
@@ -250,10 +266,12 @@ class Importer:
         if tensor is None: self.refuse(op, 'its input is missing')
         if op.inputs[0] not in self.values:
             constant = self.constant(op, 0, 'its numbers')
-            if constant.type != 'FLOAT16' or constant.shape != self.out(op).shape: self.refuse(op, 'of constant %s is not known' % constant.type)
+            if constant.type != 'FLOAT16' or constant.shape != self.out(op).shape:
+                self.refuse(op, 'of constant %s is not known' % constant.type)
             self.constants[op.outputs[0]] = constant.numbers()
             return
-        if tensor.type not in ('INT8', 'UINT8') or self.out(op).type != 'FLOAT32': self.refuse(op, 'of %s is not known' % tensor.type)
+        if tensor.type not in ('INT8', 'UINT8') or self.out(op).type != 'FLOAT32':
+            self.refuse(op, 'of %s is not known' % tensor.type)
         if tensor.shape != self.out(op).shape: self.refuse(op, 'changes the shape')
         self.values[op.outputs[0]] = self.values[op.inputs[0]]
 
@@ -270,9 +288,12 @@ class Importer:
         return [q * scales[i // behind % len(scales)] for i, q in enumerate(tensor.numbers())]
 
     def weight_scales(self, op, tensor, channel_axis):
-        if any(tensor.zeros) or len(tensor.zeros) not in (0, 1, len(tensor.scales)): self.refuse(op, 'its weights have a zero point that is not 0')
-        if len(tensor.scales) not in (1, tensor.shape[channel_axis]): self.refuse(op, 'its weights have %d scales' % len(tensor.scales))
-        if len(tensor.scales) > 1 and tensor.axis != channel_axis: self.refuse(op, 'its weights have scales along axis %d' % tensor.axis)
+        if any(tensor.zeros) or len(tensor.zeros) not in (0, 1, len(tensor.scales)):
+            self.refuse(op, 'its weights have a zero point that is not 0')
+        if len(tensor.scales) not in (1, tensor.shape[channel_axis]):
+            self.refuse(op, 'its weights have %d scales' % len(tensor.scales))
+        if len(tensor.scales) > 1 and tensor.axis != channel_axis:
+            self.refuse(op, 'its weights have scales along axis %d' % tensor.axis)
         for scale in tensor.scales: check_scale(Named(op.kind, op.name), scale)
         return tensor.scales
 
@@ -280,7 +301,8 @@ class Importer:
         """Weights and biases as the files have them: their order is that of TFLite."""
         weights, bias, channels = self.constant(op, 1, 'weights'), self.constant(op, 2, 'biases'), node.shape[-1]
         if weights is None: self.refuse(op, 'weights are missing')
-        if bias is not None and bias.elements != channels: self.refuse(op, 'it has %d biases for %d channels' % (bias.elements, channels))
+        if bias is not None and bias.elements != channels:
+            self.refuse(op, 'it has %d biases for %d channels' % (bias.elements, channels))
         if self.tensor(op, 0).type == 'FLOAT32':
             node.weights = floats(shape, self.float_numbers(op, 1, weights, channel_axis))
             node.bias = floats((channels,), self.float_numbers(op, 2, bias, 0) if bias else [0.0] * channels)
@@ -292,14 +314,17 @@ class Importer:
         node.bias = integers((channels,), bias.numbers() if bias else [0] * channels)
         for k, scale in enumerate(bias.scales if bias else []):     # as TFLite asks: what it adds up differs by less than 2 %
             step = node.inputs[0].scale * node.scales[k % len(node.scales)]
-            if not abs(scale - step) <= 0.02 * node.scale: self.refuse(op, 'its biases have a scale of %g, and must have %g' % (scale, step))
+            if not abs(scale - step) <= 0.02 * node.scale:
+                self.refuse(op, 'its biases have a scale of %g, and must have %g' % (scale, step))
 
     def place_window(self, op, node, kernel, dilation):
         stride, padding = [op.options.number(2, 'i'), op.options.number(1, 'i')], op.options.number(0, 'b')
         if min(stride + kernel + dilation) < 1 or max(stride + kernel + dilation) > 65535 or padding not in (0, 1):
-            self.refuse(op, 'kernel %s, stride %s, dilation %s, padding %d are not known' % (by_x(kernel), by_x(stride), by_x(dilation), padding))
+            self.refuse(op, 'kernel %s, stride %s, dilation %s, padding %d are not known' % (
+                by_x(kernel), by_x(stride), by_x(dilation), padding))
         pads = [(0, 0)] * 2
-        if padding == 0: pads = [pad_same(node.inputs[0].shape[k], kernel[k], stride[k], dilation[k])[:2] for k in (0, 1)]
+        if padding == 0:
+            pads = [pad_same(node.inputs[0].shape[k], kernel[k], stride[k], dilation[k])[:2] for k in (0, 1)]
         set_window(node, kernel, stride, [pads[0][0], pads[1][0], pads[0][1], pads[1][1]], dilation)
 
     # -- nodes --
@@ -310,10 +335,12 @@ class Importer:
         is_depthwise = op.kind == 'DEPTHWISE_CONV_2D'
         if weights is None or len(weights.shape) != 4: self.refuse(op, 'its weights are missing, or no four axes')
         asked = [1] + weights.shape[1:3] + [made[2]] if is_depthwise else [made[2]] + weights.shape[1:3] + [shape[2]]
-        if weights.shape != asked: self.refuse(op, 'its weights are %s, and must be %s' % (by_x(weights.shape), by_x(asked)))
+        if weights.shape != asked:
+            self.refuse(op, 'its weights are %s, and must be %s' % (by_x(weights.shape), by_x(asked)))
         if is_depthwise and made[2] % shape[2]: self.refuse(op, 'makes %d channels of %d' % (made[2], shape[2]))
         first = 5 if is_depthwise else 4
-        node = self.add(op, 'depthwise' if is_depthwise else 'conv2d', [self.value(op, 0)], made, act=self.activation(op, first - 1))
+        kind, act = 'depthwise' if is_depthwise else 'conv2d', self.activation(op, first - 1)
+        node = self.add(op, kind, [self.value(op, 0)], made, act=act)
         if is_depthwise: node.multiplier = made[2] // shape[2]
         dilation = [op.options.number(first + 1, 'i', 1), op.options.number(first, 'i', 1)]
         self.place_window(op, node, weights.shape[1:3], dilation)
@@ -333,13 +360,15 @@ class Importer:
         shape, made = self.image(op, 0), self.made_image(op)
         if made[2] != shape[2]: self.refuse(op, 'makes %d channels of %d' % (made[2], shape[2]))
         kernel = [op.options.number(4, 'i'), op.options.number(3, 'i')]
-        node = self.add(op, 'maxpool' if op.kind == 'MAX_POOL_2D' else 'avgpool', [self.value(op, 0)], made, act=self.activation(op, 5))
+        kind = 'maxpool' if op.kind == 'MAX_POOL_2D' else 'avgpool'
+        node = self.add(op, kind, [self.value(op, 0)], made, act=self.activation(op, 5))
         self.place_window(op, node, kernel, [1, 1])
 
     def mean(self, op):
         self.check_types(op, 1)
         shape = self.image(op, 0)
-        if sorted({axis % 4 for axis in self.sizes(op, 1, 'axes', 0)}) != [1, 2]: self.refuse(op, 'is known over height and width alone')
+        if sorted({axis % 4 for axis in self.sizes(op, 1, 'axes', 0)}) != [1, 2]:
+            self.refuse(op, 'is known over height and width alone')
         self.add(op, 'gavgpool', [self.value(op, 0)], self.out(op).shape[1:] if len(self.out(op).shape) == 4 else (shape[2],))
 
     def pair(self, op):
@@ -348,7 +377,8 @@ class Importer:
         self.check_types(op, 2)
         shapes = [self.tensor(op, 0).shape, self.tensor(op, 1).shape]
         if math.prod(shapes[0]) < math.prod(shapes[1]): nodes, shapes = nodes[::-1], shapes[::-1]
-        if shapes[0] != shapes[1] and (len(shapes[0]) != 4 or math.prod(shapes[1]) != shapes[1][-1] or shapes[1][-1] != shapes[0][-1]):
+        is_row = len(shapes[0]) == 4 and shapes[1] and math.prod(shapes[1]) == shapes[1][-1] == shapes[0][-1]
+        if shapes[0] != shapes[1] and not is_row:
             self.refuse(op, '%s beside %s is not known' % (by_x(shapes[0]), by_x(shapes[1])))
         if shapes[0] != shapes[1]: view_as_image(nodes[0], shapes[0][1:])
         self.add(op, 'add' if op.kind == 'ADD' else 'mul', nodes, nodes[0].shape, act=self.activation(op, 0))
@@ -372,21 +402,25 @@ class Importer:
         if self.activation(op, 1) != 'none': self.refuse(op, 'with an activation is not known')
         rank = len(self.out(op).shape)
         axis = op.options.number(0, 'i')
-        if rank not in (2, 4) or not -rank <= axis < rank or axis % rank == 0: self.refuse(op, 'along axis %d of %d is not known' % (axis, rank))
+        if rank not in (2, 4) or not -rank <= axis < rank or axis % rank == 0:
+            self.refuse(op, 'along axis %d of %d is not known' % (axis, rank))
         axis = axis % rank - 1
         shapes = [self.image(op, k) if rank == 4 else [node.elements] for k, node in enumerate(nodes)]
         made = list(shapes[0])
         made[axis] = sum(shape[axis] for shape in shapes)
-        if any(shape[k] != made[k] for shape in shapes for k in range(rank - 1) if k != axis) or [1] + made != self.out(op).shape:
+        differs = any(shape[k] != made[k] for shape in shapes for k in range(rank - 1) if k != axis)
+        if differs or [1] + made != self.out(op).shape:
             self.refuse(op, 'joins %s to %s' % (' and '.join(map(by_x, shapes)), by_x(self.out(op).shape)))
         self.add(op, 'concat', nodes, made, axis=axis)
 
     def pad(self, op):
         self.check_types(op, 1)
         shape, made, pads = self.image(op, 0), self.made_image(op), self.sizes(op, 1, 'paddings', 8)
-        if any(pads[:2] + pads[6:]) or min(pads) < 0: self.refuse(op, 'pads the batch or the channels, or by less than 0')
+        if any(pads[:2] + pads[6:]) or min(pads) < 0:
+            self.refuse(op, 'pads the batch or the channels, or by less than 0')
         top, bottom, left, right = pads[2:6]
-        if list(made) != [shape[0] + top + bottom, shape[1] + left + right, shape[2]]: self.refuse(op, 'makes %s' % by_x(made))
+        if list(made) != [shape[0] + top + bottom, shape[1] + left + right, shape[2]]:
+            self.refuse(op, 'makes %s' % by_x(made))
         node = self.add(op, 'pad', [self.value(op, 0)], made, pad=(top, left, bottom, right))
         if (node.scale, node.zero) != (node.inputs[0].scale, node.inputs[0].zero): self.refuse(op, 'changes the scale')
 
@@ -401,6 +435,8 @@ class Importer:
         if (node.scale, node.zero) != (node.inputs[0].scale, node.inputs[0].zero): self.refuse(op, 'changes the scale')
 
 
+# What computes the sizes of a RESHAPE, whose output says them: nobody else may read it.
+SHAPE_OPS = 'SHAPE', 'STRIDED_SLICE', 'PACK', 'CONCATENATION', 'GATHER'
 READERS = {'ADD': Importer.pair, 'MUL': Importer.pair, 'AVERAGE_POOL_2D': Importer.pool, 'MAX_POOL_2D': Importer.pool,
            'CONCATENATION': Importer.concatenation, 'CONV_2D': Importer.conv, 'DEPTHWISE_CONV_2D': Importer.conv,
            'DEQUANTIZE': Importer.dequantize, 'FULLY_CONNECTED': Importer.fully_connected, 'MEAN': Importer.mean,
@@ -458,7 +494,8 @@ def place_tensors(rows, program):
         asked, made = os.path.join(folder, 'lifetimes.csv'), os.path.join(folder, 'offsets.csv')
         with open(asked, 'w') as file:
             file.write('id,lower,upper,size,alignment\n')
-            for index, first, last, size in rows: file.write('%d,%d,%d,%d,%d\n' % (index, first, last + 1, size, ALIGNMENT))
+            for index, first, last, size in rows:
+                file.write('%d,%d,%d,%d,%d\n' % (index, first, last + 1, size, ALIGNMENT))
         try: done = subprocess.run([program, asked, '--out', made], capture_output=True, text=True)
         except OSError as error: raise Refused('%s: %s (make build/tl_pack)' % (program, error.strerror))
         if done.returncode: raise Refused('tl_pack: %s' % done.stderr.strip())
@@ -470,7 +507,8 @@ def add_plan(model, data, offsets):
     """The bytes of a model with a plan. Offsets of a flatbuffer lead forwards, so a new root stands before the old file,
     with longer vectors of buffers and metadata, and all else stays where it is behind it."""
     root, places = model.root, {}
-    if root.field_count() > MODEL_FIELDS: raise Refused('has a newer schema: its table Model has %d fields' % root.field_count())
+    if root.field_count() > MODEL_FIELDS:
+        raise Refused('has a newer schema: its table Model has %d fields' % root.field_count())
     metadata = [table for table in root.tables(6) if table.text(0) != PLAN_NAME]
     out = Writer(IDENTIFIER)
     at, places = out.table({0: ('I', root.number(0, 'I'))}, [k for k in range(1, MODEL_FIELDS) if root.find(k) or k == 6])

@@ -43,14 +43,14 @@ static inline int64_t nn_int_shift(int64_t value, int32_t shift) {
 
 // value / 2^shift, halves away from zero; value is not INT32_MIN, shift 1 .. 31.
 static inline int32_t nn_int_shift_right(int32_t value, int32_t shift) {
-    value = (value + (value >> 31)) >> (shift - 1);  // a negative half is one below now
+    value = (value - (value < 0)) >> (shift - 1);  // a negative half is one below now
     return (value + 1) >> 1;
 }
 
 // value * 2^shift, at most what int32 holds; shift 0 .. 31.
 static inline int32_t nn_int_shift_left(int32_t value, int32_t shift) {
     if (value > INT32_MAX >> shift) return INT32_MAX;
-    if (value < INT32_MIN >> shift) return INT32_MIN;
+    if (value < -(INT32_MAX >> shift) - 1) return INT32_MIN;
     return (int32_t)((uint32_t)value << shift);
 }
 

@@ -1111,9 +1111,10 @@ static inline void nn_tiny_maxpool_i16(int16_t *out, const int16_t *in,
 }
 
 // The mean of each channel of an image (H, W, C), as MEAN of TensorFlow Lite has it: the sum of
-// x - in_zero times (scale of in) / (scale of out) / (H W) = multiplier 2^(shift - 31), rounded
-// twice. It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is
-// avgpool.)
+// x - in_zero times one factor, rounded twice. With (scale of in) / (scale of out) = m 2^(e - 31),
+// and s the whole part of log2(H W), its bits come from
+//     multiplier = (m 2^s) / (H W), rounded down    shift = e - s
+// It reads all rows for the one that it writes. (An AVERAGE_POOL of the whole image is avgpool.)
 static inline void nn_tiny_gavgpool_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t H,
                                          int32_t W, int32_t C, int32_t multiplier, int32_t shift,
                                          const nn_tiny_target *to, int32_t first, int32_t count,
@@ -1171,6 +1172,7 @@ static inline void nn_tiny_gavgpool_i16(int16_t *out, const int16_t *in, int32_t
 //     a: (scale of a) / twice    b: (scale of b) / twice    out: twice / (2^20 (scale of out))
 // (i16: 2^15 instead of 2^20), each as multiplier 2^(shift - 31). mul reads that of out alone:
 //     (scale of a) (scale of b) / (scale of out)
+// Where b is one pixel for all of a, there is a call for each pixel.
 typedef struct nn_tiny_pair {
     int32_t a_zero, a_multiplier, a_shift;
     int32_t b_zero, b_multiplier, b_shift;

@@ -76,7 +76,8 @@ def view_as_image(node, shape):
     shape = tuple(shape)
     if math.prod(shape) != node.elements: refuse(node, 'has %s, and %s are read' % (by_x(node.shape), by_x(shape)))
     if len(node.shape) == 1: node.shape = shape
-    if node.shape != shape: refuse(node, 'is an image of %s that is read as one of %s' % (by_x(node.shape), by_x(shape)))
+    if node.shape != shape:
+        refuse(node, 'is an image of %s that is read as one of %s' % (by_x(node.shape), by_x(shape)))
 
 
 def pad_same(size, kernel, stride, dilation, is_upper=True):
@@ -103,7 +104,8 @@ def set_window(node, kernel, stride, pad, dilation=(1, 1)):
     node.kernel, node.stride, node.pad, node.dilation = tuple(kernel), tuple(stride), tuple(pad), tuple(dilation)
     size = [count_windows(node, ('height', 'width')[k], node.inputs[0].shape[k], kernel[k], stride[k], pad[k], pad[k + 2],
                           dilation[k]) for k in (0, 1)]
-    if tuple(size) != node.shape[:2]: refuse(node, 'makes %s, and its windows are %s' % (by_x(node.shape[:2]), by_x(size)))
+    if tuple(size) != node.shape[:2]:
+        refuse(node, 'makes %s, and its windows are %s' % (by_x(node.shape[:2]), by_x(size)))
 
 
 def check_weights(node):
@@ -123,7 +125,8 @@ def check_weights(node):
         refuse(node, 'it has %d scales for %d channels' % (len(node.scales), node.shape[-1]))
     for scale in node.scales or (): check_scale(node, scale)
     for data in (node.weights, node.bias):
-        if data.dtype == 'F32' and not all(map(math.isfinite, data.numbers())): refuse(node, 'a weight is no finite number')
+        if data.dtype == 'F32' and not all(map(math.isfinite, data.numbers())):
+            refuse(node, 'a weight is no finite number')
 
 
 def check_scale(node, scale, zero=0):
@@ -167,7 +170,8 @@ def fold_pad(node, pad):
     largest of numbers that are not negative. A mean leaves its own padding out."""
     whole = [a + b for a, b in zip(node.pad, pad.pad)]
     reach = [d * (k - 1) for d, k in zip(node.dilation, node.kernel)] * 2
-    if node.op not in ('conv2d', 'depthwise') and not (node.op == 'maxpool' and is_positive(pad.inputs[0])): return False
+    if node.op not in ('conv2d', 'depthwise') and not (node.op == 'maxpool' and is_positive(pad.inputs[0])):
+        return False
     if not same_scale(pad, pad.inputs[0]) or any(a > b for a, b in zip(whole, reach)): return False
     node.pad, node.inputs[0] = tuple(whole), pad.inputs[0]
     return True
@@ -375,7 +379,8 @@ def read_keys(path, number, words, known):
     keys = {}
     for word in words:
         key, equals, value = word.partition('=')
-        if key in keys or (known and key not in known): fail_line(path, number, '%s: %s' % (key, 'twice' if key in keys else 'this key is not known'))
+        if key in keys or (known and key not in known):
+            fail_line(path, number, '%s: %s' % (key, 'twice' if key in keys else 'this key is not known'))
         keys[key] = value if equals else True
     return keys
 
@@ -392,7 +397,8 @@ def read_graph(path):
     lines, nodes = read_lines(path), []
     if not lines or lines[0][1] != ['tlg', '2']: raise Refused('%s: does not begin with tlg 2' % path)
     for number, words in lines[1:-1]:
-        if words[0] != 'node' or len(words) < 5 or words[1] != str(len(nodes)): fail_line(path, number, 'must be node %d' % len(nodes))
+        if words[0] != 'node' or len(words) < 5 or words[1] != str(len(nodes)):
+            fail_line(path, number, 'must be node %d' % len(nodes))
         keys = read_keys(path, number, words[4:], None)
         made = read_integers(path, number, keys.get('out'), ',', (1,), 4)[0]
         inputs = () if keys.get('in') == '-' else read_integers(path, number, keys.get('in'), ',', None, 0, len(nodes) - 1)
@@ -400,7 +406,8 @@ def read_graph(path):
         if words[3] not in OPS + ('input',): fail_line(path, number, '%s: this op is not known' % words[3])
         if (words[3] == 'input') != (not inputs): fail_line(path, number, 'an input reads nothing, all else something')
         nodes.append(node)
-    if not nodes or lines[-1][1] != ['end', str(len(nodes))]: raise Refused('%s: its last line is not end %d' % (path, len(nodes)))
+    if not nodes or lines[-1][1] != ['end', str(len(nodes))]:
+        raise Refused('%s: its last line is not end %d' % (path, len(nodes)))
     if len({node.name for node in nodes}) < len(nodes): raise Refused('%s: a name is there twice' % path)
     return nodes
 
@@ -414,25 +421,30 @@ def read_real(path, number, text):
 
 def read_tensor_line(path, number, node, keys):
     shape = read_integers(path, number, keys.get('shape'), 'x', (1, 3), 1)
-    if math.prod(shape) != node.elements: fail_line(path, number, '%s: the graph has %d elements' % (by_x(shape), node.elements))
-    if ('low' in keys) != ('high' in keys) or ('scale' in keys) != ('zero' in keys): fail_line(path, number, 'low, high, scale, zero: one is missing')
+    if math.prod(shape) != node.elements:
+        fail_line(path, number, '%s: the graph has %d elements' % (by_x(shape), node.elements))
+    if ('low' in keys) != ('high' in keys) or ('scale' in keys) != ('zero' in keys):
+        fail_line(path, number, 'low, high, scale, zero: one is missing')
     node.shape = shape
     if 'low' in keys:
         node.low, node.high = read_real(path, number, keys['low']), read_real(path, number, keys['high'])
         if node.low > node.high: fail_line(path, number, 'low is above high')
     if 'scale' in keys:
         negative = str(keys['zero']).startswith('-')
-        node.scale, zero = read_real(path, number, keys['scale']), read_integers(path, number, str(keys['zero'])[negative:], ',', (1,))[0]
+        zero = read_integers(path, number, str(keys['zero'])[negative:], ',', (1,))[0]
+        node.scale = read_real(path, number, keys['scale'])
         node.zero = -zero if negative else zero
         check_scale(node, node.scale, node.zero)
 
 
 def read_node_line(path, number, node, keys):
     for key, value in keys.items():
-        if key in ('kernel', 'stride', 'dilation'): setattr(node, key, read_integers(path, number, value, 'x', (2,), 1, 65535))
+        if key in ('kernel', 'stride', 'dilation'):
+            setattr(node, key, read_integers(path, number, value, 'x', (2,), 1, 65535))
         elif key == 'pad': node.pad = read_integers(path, number, value, ',', (4,))
         elif key in ('axis', 'multiplier'): setattr(node, key, read_integers(path, number, value, ',', (1,))[0])
-        elif value not in ('none', 'relu', 'relu6'): fail_line(path, number, 'act=%s: must be none, relu or relu6' % value)
+        elif value not in ('none', 'relu', 'relu6'):
+            fail_line(path, number, 'act=%s: must be none, relu or relu6' % value)
         else: node.act = value
 
 
@@ -440,12 +452,15 @@ def read_ranges(path, nodes):
     """Set what a .ranges says of the nodes of its model."""
     lines, by_name, seen = read_lines(path), {node.name: node for node in nodes}, set()
     if len(lines) < 3 or lines[0][1] != ['ranges', '1']: raise Refused('%s: does not begin with ranges 1' % path)
-    if lines[1][1] != ['model', hash_graph(nodes)]: raise Refused('%s: is of another model, that of the .tlg is %s' % (path, hash_graph(nodes)))
-    if lines[-1][1] != ['end', str(len(lines) - 3)]: raise Refused('%s: its last line is not end %d' % (path, len(lines) - 3))
+    if lines[1][1] != ['model', hash_graph(nodes)]:
+        raise Refused('%s: is of another model, that of the .tlg is %s' % (path, hash_graph(nodes)))
+    if lines[-1][1] != ['end', str(len(lines) - 3)]:
+        raise Refused('%s: its last line is not end %d' % (path, len(lines) - 3))
     readers = {'tensor': (read_tensor_line, ('shape', 'low', 'high', 'scale', 'zero')),
                'node': (read_node_line, ('kernel', 'stride', 'pad', 'dilation', 'act', 'axis', 'multiplier'))}
     for number, words in lines[2:-1]:
-        if words[0] not in readers or len(words) < 2 or words[1] not in by_name: fail_line(path, number, 'must be tensor or node, and a name of the graph')
+        if words[0] not in readers or len(words) < 2 or words[1] not in by_name:
+            fail_line(path, number, 'must be tensor or node, and a name of the graph')
         if tuple(words[:2]) in seen: fail_line(path, number, '%s: a second line' % words[1])
         seen.add(tuple(words[:2]))
         reader, known = readers[words[0]]
@@ -464,12 +479,14 @@ def read_safetensors(path):
     tensors = {}
     for name, entry in header.items() if isinstance(header, dict) else ():
         if name == '__metadata__': continue
-        dtype, shape, offsets = (entry.get(key) for key in ('dtype', 'shape', 'data_offsets')) if isinstance(entry, dict) else (None,) * 3
+        entry = entry if isinstance(entry, dict) else {}
+        dtype, shape, offsets = (entry.get(key) for key in ('dtype', 'shape', 'data_offsets'))
         numbers = [x for part in (shape, offsets) for x in (part if isinstance(part, list) else [None])]
         if dtype not in BYTES_OF or len(offsets or ()) != 2 or any(type(x) is not int or x < 0 for x in numbers):
             raise Refused('%s: tensor %s: its type, shape or offsets are not known' % (path, name))
         raw = data[8 + size + offsets[0]:8 + size + offsets[1]]
-        if len(raw) != BYTES_OF[dtype] * math.prod(shape): raise Refused('%s: tensor %s: has %d bytes for %s of %s' % (path, name, len(raw), by_x(shape), dtype))
+        if len(raw) != BYTES_OF[dtype] * math.prod(shape):
+            raise Refused('%s: tensor %s: has %d bytes for %s of %s' % (path, name, len(raw), by_x(shape), dtype))
         tensors[name] = Data(dtype, shape, raw)
     return tensors
 
@@ -483,7 +500,8 @@ def read_files(prefix):
         if node.op not in WEIGHTED: continue
         node.weights, node.bias = tensors.get(node.name + '.weights'), tensors.get(node.name + '.bias')
         if not node.weights or not node.bias: refuse(node, 'weights or biases are missing')
-        if len(node.weights.shape) != (2 if node.op == 'linear' else 4 if node.op == 'conv2d' else 3): refuse(node, 'its weights are %s' % by_x(node.weights.shape))
+        if len(node.weights.shape) != (2 if node.op == 'linear' else 4 if node.op == 'conv2d' else 3):
+            refuse(node, 'its weights are %s' % by_x(node.weights.shape))
         if node.name + '.scale' in tensors: node.scales = list(tensors[node.name + '.scale'].numbers())
     check_nodes(nodes)
     return nodes

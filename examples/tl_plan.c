@@ -2407,6 +2407,14 @@ static void put_rows_json(const program *p, writer *w) {
     put(w, "]}");
 }
 
+// What the arrays of generated C take.
+static void put_code_json(const program *p, writer *w) {
+    put(w, ", \"code\": {\"ram_bytes\": %llu, \"bank_bytes\": %llu, \"weight_bytes\": %llu, \"gradient_bytes\": %llu, ",
+        (ull)(p->code.ram_bytes + p->scratch_bytes), (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes);
+    put(w, "\"state_bytes\": %llu, \"scratch_bytes\": %llu, \"constant_bytes\": %llu, \"table_bytes\": %llu}",
+        (ull)p->code.state_bytes, (ull)p->scratch_bytes, (ull)p->code.constant_bytes, (ull)p->table_bytes);
+}
+
 static int write_json(program *p, int infeasible) {
     writer w;
     int code = open_writer(p->o.json, &w);
@@ -2433,6 +2441,7 @@ static int write_json(program *p, int infeasible) {
     }
     if (p->o.pieces) put_pieces_json(p, &w);
     if (p->o.rows) put_rows_json(p, &w);
+    if (!infeasible && p->o.c_code) put_code_json(p, &w);
     if (!infeasible) put_allocations_json(p, &w);
     put_end_json(p, &w);
     return close_writer(p, &w);
@@ -5239,9 +5248,9 @@ static int run_plan(program *p) {
     if (!code && p->o.lifetimes) code = write_lifetimes(p);
     if (!code && p->o.places) code = write_places(p);
     if (!code && p->o.schedule) code = write_schedule(p);
-    if (!code && p->o.json) code = write_json(p, 0);
     if (!code && p->o.c_table) code = write_c_table(p);
     if (!code && p->o.c_code) code = write_c_code(p);
+    if (!code && p->o.json) code = write_json(p, 0);    // behind the code, whose arrays it counts
     if (!code && p->o.svg) code = write_plan_picture(p);
     if (!code && p->o.html) code = write_plan_page(p, &l);
     if (!code && out && p->has_choice) code = print_choice(p, out);

@@ -41,6 +41,8 @@ def read_files(prefix):
 
 
 class Case(unittest.TestCase):
+    maxDiff = None
+
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = self.temporary.name
@@ -240,6 +242,28 @@ class Geometry(Case):
         y = net.quantize(net.input([1, 4]), -4, 4)
         nodes = self.nodes_of(net.end(net.quantize(y, -1, 1)))
         self.assertEqual([n.op for n in nodes], ['input', 'requantize', 'requantize'])
+
+    def test_what_computes_sizes_is_no_node(self):
+        """SHAPE, STRIDED_SLICE and PACK before a RESHAPE, as Keras has them."""
+        net = Lite()
+        x = net.input([1, 4, 3, 2])
+        one = lambda k: net.integers([k])
+        count = net.op('SHAPE', [x], net.tensor([4], 'INT32'))
+        count = net.op('STRIDED_SLICE', [count, one(0), one(1), one(1)], net.tensor([], 'INT32'))
+        sizes = net.op('PACK', [count, one(24)], net.tensor([2], 'INT32'))
+        nodes = self.nodes_of(net.end(net.dense(net.op('RESHAPE', [x, sizes], net.like([1, 24], x)), 3)))
+        self.assertEqual([n.op for n in nodes], ['input', 'linear'])
+        net = Lite()
+        x = net.input([1, 4])
+        self.assertIn('SHAPE t1: this op is not known', self.refusal(net.end(net.op('SHAPE', [x], net.like([2], x)))))
+
+    def test_batches_that_are_not_fixed_are_one_sample(self):
+        net = Lite()
+        x = net.input([1, 4])
+        net.signatures[x] = [-1, 4]
+        self.assertEqual(len(self.nodes_of(net.end(net.dense(x, 3)))), 2)
+        net.signatures[x] = [1, -1]
+        self.assertEqual(self.refusal(net), 'tensor input0: its shape is dynamic')
 
     def test_weights_of_int8_behind_floats_become_floats(self):
         net = Lite(is_float=True)

@@ -756,7 +756,7 @@ static void rows_of_other_kernels_have_the_bits_of_whole_images(void **state) {
         nn_tiny_gavgpool_i8(whole, (const int8_t *)c.a, rows * n, inner, 1 << 30, -3, &c.to);
         nn_tiny_gavgpool_i8_rows(&out, &in, rows, n, inner, 1 << 30, -3, &c.to, 0, 1);
         assert_memory_equal(whole, part, (size_t)inner);
-        memset(part, 0x5A, (size_t)inner);
+        memset(part, 0x5A, sizeof part);
         nn_tiny_gavgpool_i8_rows(&out, &in, rows, n, inner, 1 << 30, -3, &c.to, 0, 0);
         for (k = 0; k < inner; k++) assert_int_equal(part[k], 0x5A);
     }

@@ -253,11 +253,14 @@ def frozen_weights_take_no_ram():
                       'node %d a conv fwd=9 bwd=0 out=64 needs=none in=0%s grad=no\nnode %d b conv fwd=9 bwd=9 out=64 needs=in in=%d param=400\n'
                       'node %d l loss fwd=9 bwd=9 out=4 needs=in in=%d keep\nend %d\n'
                       % (1 + first, ',1' if first else ' param=2000', 2 + first, 1 + first, 3 + first, 2 + first, 4 + first))
-        out = planned(model, '--budget', '200%', *([] if more else ['--states', '1']), *more, '--c-code=calls', 'net', '-o', path('code'))
+        out = planned(model, '--budget', '200%', *([] if more else ['--states', '1']), *more, '--c-code=calls', 'net', '-o', path('code'), '--json', path('net.json'))
         assert ram in out and ' %d of constants\n' % constants in out, out
         arrays = dict(re.findall(r'#define NET_(\w+_BYTES) (\d+)', read('net.h')))
         assert int(arrays['FROZEN_BYTES']) == constants and int(arrays['BANK_0_BYTES']) < 2000, arrays
         taken = int(re.search(r'(\d+) bytes of RAM', out).group(1))
+        code = json.load(open(path('net.json')))['code']
+        assert code['ram_bytes'] == taken == sum(code[k] for k in ('bank_bytes', 'weight_bytes', 'gradient_bytes', 'state_bytes', 'scratch_bytes')), code
+        assert code['constant_bytes'] == constants and code['bank_bytes'] == int(arrays['BANK_0_BYTES']), code
         assert taken == sum(int(arrays.get(name, 0)) for name in ('BANK_0_BYTES', 'WEIGHTS_BYTES', 'GRADIENTS_BYTES', 'STATE_BYTES'))
         assert 'const unsigned char net_frozen[NET_FROZEN_BYTES]' in read('net.h') and 'net_frozen[' not in read('net.c')
     tabled = planned(model, '--optimizer', 'momentum', '--c-code=calls', 'net', '-o', path('code'), '--c-table', path('frozen.h'))

@@ -853,8 +853,8 @@ TLDEF size_t tl_print_kernel(const tl_precision_graph *applied, int32_t node, ch
 typedef enum tl_measure { TL_MEASURES(TLI_ENUM) TL_MEASURE_COUNT } tl_measure;
 
 typedef struct tl_fit_desc {
-    // Graph, device, profiles, losses, costs and which schemes are allowed; loss_limit: 0 = lossless, infinity =
-    // no limit. Of the rest all is 0: criterion, objective, least_speedup, training, priorities, evaluate
+    // Graph, device, profiles, losses, costs and which schemes are allowed; loss_limit: 0 = lossless, infinity
+    // = no limit. Of the rest all is 0: criterion, objective, least_speedup, training, priorities, evaluate
     tl_precision_desc precision;
     tl_measure minimized;          // 0 = ram; its own limit holds as well
     uint64_t   ram_bytes;          // most bytes of the arena; 0 = no limit

@@ -103,8 +103,9 @@ static tl_result tli_check_binding(tl_run *run, int32_t id) {
     if (cut.whole_bytes <= binding) {
         if (node->takes_blocks && cut.count) return TL_OK;
         if (!node->takes_blocks)
-            rule = tli_has_unordered_rows(run->graph, id) ? TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_ORDERED)
-                                                          : TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);
+            rule = tli_has_unordered_rows(run->graph, id)
+                ? TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_ORDERED)
+                : TLI_RULE(BACKEND_LARGEST_BINDING_NEEDS_TAKES_BLOCKS);
     }
     return tli_fail_size(run, rule, binding, bytes, id);
 }

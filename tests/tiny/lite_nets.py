@@ -23,6 +23,7 @@ class Lite:
     def __init__(self, seed=1, is_float=False):
         self.random, self.is_float = random.Random(seed), is_float
         self.tensors, self.operators, self.codes, self.inputs = [], [], [], []
+        self.signatures = {}            # of tensors whose shape is not fixed: -1
 
     # -- tensors --
 
@@ -177,7 +178,9 @@ class Lite:
         at, entries = out.references(len(self.tensors))
         out.refer(place, at)
         for k, (shape, kind, raw, name, scales, zeros, axis) in enumerate(self.tensors):
-            table, places = out.table({1: ('b', TYPES.index(kind)), 2: ('I', k + 1 if raw else 0)}, (0, 3, 4) if scales else (0, 3))
+            behind = [0, 3] + ([4] if scales else []) + ([7] if k in self.signatures else [])
+            table, places = out.table({1: ('b', TYPES.index(kind)), 2: ('I', k + 1 if raw else 0)}, behind)
+            if k in self.signatures: out.refer(places[7], out.vector('i', self.signatures[k]))
             out.refer(entries[k], table)
             out.refer(places[0], out.vector('i', shape))
             out.refer(places[3], out.text(name))

@@ -196,10 +196,10 @@ class Floats(Onnx):
 
 
 class Quantised(Onnx):
-    def quantised(self, model, per_channel, activations, weights=QuantType.QInt8):
+    def quantised(self, model, per_channel, activations, weights=QuantType.QInt8, **options):
         source, made = nets.save(model, self.path('float.onnx')), self.path('q.onnx')
         quantize_static(source, made, Samples(nets.samples_of(model, 8)), quant_format=QuantFormat.QDQ, per_channel=per_channel,
-                        activation_type=activations, weight_type=weights)
+                        activation_type=activations, weight_type=weights, extra_options=options)
         return onnx.load(made)
 
     def check_nodes(self, model):
@@ -241,7 +241,8 @@ class Quantised(Onnx):
         self.assertIn('constants have integers of 8, 16 or 32 bits around 0, not uint8 around', self.refusal(model))
 
     def test_integers_of_16_bits_are_a_range(self):
-        model = self.quantised(nets.autoencoder(32), False, QuantType.QInt16)
+        self.assertIn('integers of 16 bits around', self.refusal(self.quantised(nets.autoencoder(32), False, QuantType.QInt16)))
+        model = self.quantised(nets.autoencoder(32), False, QuantType.QInt16, ActivationSymmetric=True)
         nodes = self.nodes_of(model)
         self.assertEqual({(node.scale, node.weight_scale, -node.low == node.high > 0) for node in nodes if node.op != 'input'}, {(None, None, True)})
 

@@ -39,7 +39,7 @@ typedef struct tli_limits {
     uint8_t    *marks;           // the block that holds the next six
     uint8_t    *possible;        // [nodes x schemes] 1 = the node may have it
     uint8_t    *best, *trial, *kept;       // [node_count of the choice] schemes
-    uint8_t    *slot_marks;           // [nodes + conversions at most] tl_fit_desc.in_slots, of the graph of a choice
+    uint8_t    *slot_marks;      // [nodes + conversions at most] tl_fit_desc.in_slots, of the graph of a choice
     uint8_t    *pool;            // [TLI_FIT_POOL x node_count of the choice] schemes of candidates
     tl_precision_node *made;     // [nodes] a plan of the schemes at hand
     int32_t     pool_count;
