@@ -29,7 +29,7 @@ if grep -qx $images <<<"$tests"; then
     [ -z "$obstacle" ] || { echo "SKIPPED mutations of $images: $obstacle"; [ "${STRICT:-0}" != 1 ] || exit 1; }
 fi
 parts=$(awk '{print $1}' src/ORDER)
-kernels="nn_fixed.h nn_tiny.h"      # of examples/, which test_nn_tiny tests
+kernels="nn_fixed.h nn_tiny.h nn_tiny_f32.h ranges.h tiny_model.h tiny_code.h"      # of examples/: test_nn_tiny, test_ranges, tiny_code
 {
     for part in $parts; do echo "//@part $part"; cat "src/$part"; done
     for part in $kernels; do echo "//@part $part"; cat "examples/$part"; done
@@ -39,12 +39,13 @@ ${CC:-cc} "${flags[@]}" -fPIC -DTL_STRATEGY_IMPLEMENTATION_DONE -I. \
     $(sed -n 's/^#define \(_[A-Z_]*\) *\([0-9L]*\).*/-D\1=\2/p' examples/tl_plan.c) -include build/parts/public/tl_strategy.h \
     -c -o $out/tl_plan.o examples/tl_plan.c || exit 1
 changed=
-[ -z "${CHANGED:-}" ] || changed=$(git diff --name-only HEAD -- src | sed 's|^src/||')
+[ -z "${CHANGED:-}" ] || changed=$(git diff --name-only HEAD -- src examples | sed 's|^src/||; s|^examples/||')
 
 # The program of a mutation, in its directory; the reason where there is none.  build DIRECTORY TEST PARTS
 build() {
     local dir=$1 test=$2 part new=() rest=$objects
     if [ "$test" = test_nn_tiny ]; then of_kernels "$dir"; return; fi
+    if grep -qE '^(nn_tiny_f32|ranges|tiny_model|tiny_code)\.h$' <<<"$3"; then of_readers "$dir" "$test"; return; fi
     for part in $3; do
         awk -v part="$part" '/^\/\/@part / {on = $2 == part; next} on' "$dir/joined" > "$dir/part"
         awk -v declarations=1 -f tests/parts.awk "$dir/part" | cmp -s - "build/parts/$part.seen" || { whole "$dir" "$test"; return; }
@@ -65,14 +66,31 @@ build() {
     fi
 }
 
+mutated_examples() {    # directory
+    local part
+    mkdir -p "$1/examples"
+    for part in $kernels; do
+        awk -v part="$part" '/^\/\/@part / {on = $2 == part; next} on' "$1/joined" > "$1/examples/$part"
+    done
+}
+
 # The program of examples' kernels, which sees no part.
 of_kernels() {
-    local dir=$1 part
-    mkdir -p "$dir/examples"
-    for part in $kernels; do
-        awk -v part="$part" '/^\/\/@part / {on = $2 == part; next} on' "$dir/joined" > "$dir/examples/$part"
-    done
+    local dir=$1
+    mutated_examples "$dir"
     ${CC:-cc} "${flags[@]}" -I"$dir/examples" -o "$dir/run" tests/test_nn_tiny.c -lcmocka -lm 2> "$dir/log" || echo "NO BUILD"
+}
+
+# tl_plan with what it reads and writes networks by, or the test of a reader: on the parts as they are.
+of_readers() {
+    local dir=$1 source=tests/$2.c
+    mutated_examples "$dir"
+    [ ! -e "tests/$2.py" ] || source=examples/tl_plan.c
+    cp "$source" "$dir/examples/source.c"
+    # shellcheck disable=SC2046  # flags
+    ${CC:-cc} "${flags[@]}" -DTL_STRATEGY_IMPLEMENTATION_DONE $(sed -n 's/^#define \(_[A-Z_]*\) *\([0-9L]*\).*/-D\1=\2/p' "$source") \
+        -include build/parts/public/tl_strategy.h -I"$dir/examples" -Iexamples -Itests -I. -o "$dir/run" "$dir/examples/source.c" \
+        -L$out/parts -Wl,-rpath,"$PWD/$out/parts" -ltl_strategy -lcmocka -lm -lpthread 2> "$dir/log" || echo "NO BUILD"
 }
 
 # The same with the whole header: for what has declarations, options or builds of its own.
@@ -141,6 +159,7 @@ one() {  # number, test, flag, expression -> a line in $out/<number>.txt
     if [ -z "$verdict" ]; then
         run=("$dir/run")
         [ ! -e "tests/$2.py" ] || run=(python3 "tests/$2.py" "$dir/run")
+        [ ! -d "$dir/examples" ] || run=(env TINY_EXAMPLES="$PWD/$dir/examples" "${run[@]}")
         if LD_LIBRARY_PATH=$dir TL_SHARED=/nonexistent timeout 120 "${run[@]}" > "$dir/log" 2>&1; then verdict=SURVIVED; else verdict=red; fi
     fi
     printf '%-9s  %-18s  %s\n' "$verdict" "$2" "$4" > "$out/$1.txt"

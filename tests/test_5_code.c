@@ -751,6 +751,14 @@ static void constants_leave_no_holes(void **state) {
     free_text(&text);
     tl_free_plan(NULL, &plan);
     tl_free_graph(NULL, &graph);
+    graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"     // one that is no multiple of its elements
+                     "node 1 a conv fwd=9 bwd=0 out=64 needs=none in=0 grad=no keep stored=5:i8,3:bf16\nend 2\n");
+    plan = small_plan(&graph, "F 1\n", 1);
+    if (write_code_text(&env, &graph, &plan, &desc, &text)) fail_msg("%s", env.error.text);
+    assert_true(offsets[0] == 0 && offsets[1] == 6);
+    free_text(&text);
+    tl_free_plan(NULL, &plan);
+    tl_free_graph(NULL, &graph);
 }
 
 // Nodes of one op with kernels of other names have prototypes of their own, with the operands of those nodes alone.

@@ -23,6 +23,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+EXAMPLES = os.environ.get('TINY_EXAMPLES', ROOT + '/examples')      # where kernels are found first
 WARN = ('-Wall -Wextra -Wconversion -Wpedantic -Wcast-qual -Wswitch-default -Wshadow -Wundef -std=c99 '
         '-ffp-contract=off -Werror').split()
 f32 = lambda x: ctypes.c_float(x).value
@@ -652,7 +653,7 @@ def residual_net(seed):
     a = net.add('stem', 'conv2d', ['image'], channels=8, kernel=(3, 5), stride=(2, 1), pad=(1, 2, 0, 1), act='relu6')
     b = net.add('left', 'depthwise', [a], kernel=(3, 3), pad=(2, 2, 2, 2), dilation=(2, 2))
     c = net.add('right', 'conv2d', [a], channels=8, kernel=(1, 3), pad=(0, 1, 0, 1), act='relu')
-    d = net.add('sum', 'add', [b, c], act='relu')
+    d = net.add('sum', 'add', [c, b], act='relu')
     e = net.add('most', 'maxpool', [d], kernel=(2, 3), stride=(1, 2), pad=(1, 0, 0, 1))
     f = net.add('mean', 'avgpool', [e], kernel=(3, 2), stride=(2, 2), pad=(0, 1, 1, 0))
     g = net.add('wide', 'depthwise', [f], channels=16, kernel=(2, 2))
@@ -907,7 +908,7 @@ def compile_and_run(net, run, out, flags=((), ())):
     objects, more = [], list(flags[0]) + os.environ.get('TINY_FLAGS', '').split()
     for name in ('net', 'net_constants', 'net_kernels', 'main'):
         objects.append('%s/%s.o' % (out, name))
-        run_command([os.environ.get('CC', 'gcc')] + WARN + ['-O2', '-I', out, '-I', ROOT + '/examples', '-c', '%s/%s.c' % (out, name), '-o', objects[-1]]
+        run_command([os.environ.get('CC', 'gcc')] + WARN + ['-O2', '-I', out, '-I', EXAMPLES, '-I', ROOT + '/examples', '-c', '%s/%s.c' % (out, name), '-o', objects[-1]]
                     + more)
     run_command([os.environ.get('CC', 'gcc'), '-o', out + '/main'] + objects + list(flags[1]) + ['-lm'] + more)
     text = run_command([out + '/main']).stdout
