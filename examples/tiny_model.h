@@ -301,6 +301,12 @@ static const st_tensor *tiny_find_tensor(const tiny_model *t, const char *node, 
     return st_find(t->tensors, t->tensor_count, name);
 }
 
+// Whether a model has weights with a scale for each channel: these cannot have one for all.
+static int tiny_has_channel_scales(const tiny_model *t, const char *node) {
+    const st_tensor *scales = tiny_find_tensor(t, node, "scale");
+    return scales && scales->bytes > sizeof(float);
+}
+
 // Whether a tensor has this shape.
 static int tiny_has_shape(const st_tensor *tensor, const int64_t *shape, int32_t count) {
     int32_t k;
@@ -647,12 +653,12 @@ static int tiny_alloc(tiny_model *t) {
     return t->bytes && t->numbers && t->channels ? CODE_OK : fail(CODE_INPUT, "no memory for --weights");
 }
 
-// Read both files for a graph, and make its constants. hash: tiny_hash_model of the graph as it was read.
+// Read ranges for a graph whose weights were read, and make its constants. hash: tiny_hash_model of the graph as it was
+// read.
 static int tiny_read(tiny_model *t, uint64_t hash) {
     uint64_t at = 0;
     int32_t id, k, count;
-    int code = tiny_read_weights(t);
-    if (!code && t->ranges_path) code = tiny_read_ranges(t, hash);
+    int code = t->ranges_path ? tiny_read_ranges(t, hash) : CODE_OK;
     if (!code && t->ranges_path) code = tiny_check_names(t);
     if (!code) code = tiny_list_nodes(t);
     if (!code) code = tiny_alloc(t);

@@ -2071,17 +2071,26 @@ static tiny_kernels code_kernels(const options *o) {
     return !o->kernels ? TINY_KERNELS_NONE : strcmp(o->kernels, "own") ? TINY_KERNELS_CMSIS : TINY_KERNELS_OWN;
 }
 
-// Read --weights and --ranges, and make the constants of the graph that schemes were chosen for.
-static int read_constants(program *p) {
+// Read --weights, once.
+static int read_weights(program *p) {
     static tiny_model tiny;
-    if (!p->o.inference) return fail(CODE_INPUT, "--weights: is for --inference, not for training");
+    if (p->tiny) return CODE_OK;
     p->tiny = &tiny;
-    tiny.graph = &p->graph;
-    tiny.model = p->has_choice ? &p->choice.model : &p->graph;
-    tiny.applied = p->has_choice ? &p->choice.applied : NULL;
     tiny.weights_path = p->o.weights;
     tiny.ranges_path = p->o.ranges;
-    return tiny_read(&tiny, p->model_hash);
+    return tiny_read_weights(&tiny);
+}
+
+// Read --weights and --ranges, and make the constants of the graph that schemes were chosen for.
+static int read_constants(program *p) {
+    int code;
+    if (!p->o.inference) return fail(CODE_INPUT, "--weights: is for --inference, not for training");
+    code = read_weights(p);
+    if (code) return code;
+    p->tiny->graph = &p->graph;
+    p->tiny->model = p->has_choice ? &p->choice.model : &p->graph;
+    p->tiny->applied = p->has_choice ? &p->choice.applied : NULL;
+    return tiny_read(p->tiny, p->model_hash);
 }
 
 // Write the files of --weights and --kernels, behind those of the plan.
@@ -3803,10 +3812,16 @@ static int choose_inputs(program *p, uint32_t schemes) {
 
 // With --weights only schemes are chosen whose constants, and kernels, can be written.
 static int limit_schemes(program *p) {
+    int code = read_weights(p);
     int32_t id;
-    uint32_t *schemes = (uint32_t *)calloc((size_t)p->graph.node_count + 1, sizeof *schemes);
+    uint32_t *schemes;
+    if (code) return code;
+    schemes = (uint32_t *)calloc((size_t)p->graph.node_count + 1, sizeof *schemes);
     if (!schemes) return fail(CODE_INPUT, "no memory for --precision");
-    for (id = 0; id < p->graph.node_count; id++) schemes[id] = tiny_find_schemes(&p->graph, id, code_kernels(&p->o));
+    for (id = 0; id < p->graph.node_count; id++) {
+        schemes[id] = tiny_find_schemes(&p->graph, id, code_kernels(&p->o));
+        if (tiny_has_channel_scales(p->tiny, tl_name_node(&p->graph, id))) schemes[id] &= ~(UINT32_C(1) << TL_SCHEME_I8);
+    }
     p->choice.desc.node_schemes = p->choice.node_schemes = schemes;
     return CODE_OK;
 }

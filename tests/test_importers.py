@@ -101,6 +101,17 @@ class Files(Case):
         text = subprocess.run([TL_PLAN, prefix + '.tlg', '--inference', '--rows'], capture_output=True, text=True).stdout
         self.assertRegex(text, r'\n[1-9][0-9]* regions? of rows: live bytes [0-9]+ instead of 221184')
 
+    def test_weights_with_a_scale_for_each_channel_stay_so(self):
+        """One scale for all takes fewer constants, and cannot be had of a model in 8 bits."""
+        for name, some in (('kws_int8', 4), ('exact_int8', 5)):
+            prefix, made = os.path.join(DATA, name), os.path.join(self.folder, 'plan.json')
+            done = subprocess.run([TL_PLAN, prefix + '.tlg', '--inference', '--inputs-die', '--precision', 'loss=1e9,objective=bytes,sensitive,any-result,'
+                                   'schemes=i8+i8-channel,inputs=i8', '--weights', prefix + '.safetensors', '--ranges', prefix + '.ranges', '--kernels', 'own',
+                                   '--c-code', 'net', '-o', self.folder, '--json', made], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ''))
+            with open(made) as file: rows = json.load(file)['precision']['nodes']
+            self.assertEqual([row['scheme'] for row in rows if row['op'] in tiny_model.WEIGHTED], ['i8-channel'] * some)
+
     def test_names_become_legal_and_stay_apart(self):
         nodes = [Node('relu', name, [], (1,)) for name in ('a b', 'a_b', 'a=b', '', 'ä/1:x;y', 'n#"\\\x00', 'x' * 300, 'x' * 300)]
         tiny_model.make_names(nodes)
