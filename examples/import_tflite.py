@@ -280,8 +280,7 @@ class Importer:
     def float_numbers(self, op, k, tensor, channel_axis):
         """The numbers of a constant as floats."""
         if op.inputs[k] in self.constants: return self.constants[op.inputs[k]]
-        if tensor.type == 'FLOAT32': return tensor.numbers()
-        if tensor.type == 'FLOAT16': return tensor.numbers()
+        if tensor.type in ('FLOAT32', 'FLOAT16'): return tensor.numbers()
         if tensor.type != 'INT8': self.refuse(op, 'weights of %s beside floats are not known' % tensor.type)
         scales = self.weight_scales(op, tensor, channel_axis)
         behind = math.prod(tensor.shape[channel_axis + 1:])
@@ -304,7 +303,8 @@ class Importer:
         if bias is not None and bias.elements != channels:
             self.refuse(op, 'it has %d biases for %d channels' % (bias.elements, channels))
         if self.tensor(op, 0).type == 'FLOAT32':
-            node.weights = floats(shape, self.float_numbers(op, 1, weights, channel_axis))
+            if weights.type == 'FLOAT32' and op.inputs[1] not in self.constants: node.weights = Data('F32', shape, weights.raw)
+            else: node.weights = floats(shape, self.float_numbers(op, 1, weights, channel_axis))
             node.bias = floats((channels,), self.float_numbers(op, 2, bias, 0) if bias else [0.0] * channels)
             return
         if weights.type != 'INT8' or (bias and bias.type != 'INT32'):

@@ -10,6 +10,7 @@ import json, math, os, struct, sys
 
 BYTES_OF = {'F32': 4, 'I32': 4, 'I8': 1}
 MOST_BYTES = 2**31 - 1      # of a file, and of a tensor
+MOST_PIECE = 1 << 20        # bytes of weights that are looked at together
 MOST_NAME = 255             # bytes, of the .tlg
 SIDES = 'top', 'left', 'bottom', 'right'
 
@@ -31,6 +32,11 @@ class Data:
     def __init__(self, dtype, shape, raw):
         self.dtype, self.shape, self.raw = dtype, tuple(shape), bytes(raw)
         assert len(self.raw) == BYTES_OF[dtype] * math.prod(self.shape)
+
+    def is_finite(self):
+        """Whether all floats are; in pieces, for there may be many."""
+        pieces = (self.raw[at:at + MOST_PIECE] for at in range(0, len(self.raw), MOST_PIECE))
+        return self.dtype != 'F32' or all(math.isfinite(x) for piece in pieces for x, in struct.iter_unpack('<f', piece))
 
     def numbers(self):
         return struct.unpack('<%d%s' % (math.prod(self.shape), {'F32': 'f', 'I32': 'i', 'I8': 'b'}[self.dtype]), self.raw)
@@ -125,8 +131,7 @@ def check_weights(node):
         refuse(node, 'it has %d scales for %d channels' % (len(node.scales), node.shape[-1]))
     for scale in node.scales or (): check_scale(node, scale)
     for data in (node.weights, node.bias):
-        if data.dtype == 'F32' and not all(map(math.isfinite, data.numbers())):
-            refuse(node, 'a weight is no finite number')
+        if not data.is_finite(): refuse(node, 'a weight is no finite number')
 
 
 def check_scale(node, scale, zero=0):
@@ -369,7 +374,8 @@ def read_lines(path):
     with open(path, 'rb') as file: text = file.read(MOST_BYTES)
     try: lines = text.decode('utf-8-sig').split('\n')
     except UnicodeDecodeError: raise Refused('%s: is no UTF-8' % path)
-    return [(k + 1, line.split()) for k, line in enumerate(lines) if line.split('#')[0].strip()]
+    words = [(k + 1, line.split('#')[0].split()) for k, line in enumerate(lines)]
+    return [(number, line) for number, line in words if line]
 
 
 def read_keys(path, number, words, known):

@@ -19,25 +19,14 @@ NAMES = {'ds_cnn': 'DS-CNN, 49 x 10', 'mobilenet': 'MobileNetV1-0.25, 96 x 96', 
 HOW = 'loss=1e9,objective=bytes,schemes=f32+i8+i8-channel,sensitive,any-result,unknown,inputs=i8'
 
 
-def in_8_bits(text, more=''):
-    """A graph of an importer with all tensors in 8 bits; more: said of its inputs."""
-    lines = []
-    for line in text.splitlines():
-        line = re.sub(r' out=(\d+)', lambda m: ' out=%d' % (int(m.group(1)) // 4), line)
-        if line.startswith('node'): line += ' format=i8' + (more if ' input ' in line else '')
-        lines.append(line)
-    return '\n'.join(lines) + '\n'
+def with_stream(path):
+    """Let the input of a graph arrive by rows."""
+    with open(path) as file: lines = [line + (' stream' if ' input ' in line and ' rows=' in line else '') for line in file.read().splitlines()]
+    with open(path, 'w') as file: file.write('\n'.join(lines) + '\n')
 
 
 def arena_of(text): return int(re.search(r'^arena +(\d+)', text, re.M).group(1))
 def is_least(text): return 'no arena is smaller' in text
-
-
-def plan_rows(path):
-    """The least arena with rows; where sizes that are rounded up are more than it asks for, it says what is enough."""
-    options = '--inputs-die', '--align', '16', '--rows'
-    try: return plan(path, *options)
-    except AssertionError as error: return plan(path, *options, '--budget', re.search(r'found for is (\d+) bytes', str(error)).group(1))
 
 
 def measure(folder, make):
@@ -49,10 +38,9 @@ def measure(folder, make):
     whole = plan(prefix + '.tlg', '--inputs-die', '--align', '16', '--precision', HOW, '--budget', '100%')
     if not is_least(whole): sys.exit('%s: an arena may be smaller' % path)
     made = [tflm.head_of(path), tflm.head_of(planned), arena_of(whole)]
-    with open(prefix + '.tlg') as file: text = file.read()
-    for more in ('', ' stream'):
-        with open(prefix + '8.tlg', 'w') as file: file.write(in_8_bits(text, more if ' rows=' in text else ''))
-        made.append(arena_of(plan_rows(prefix + '8.tlg')))
+    for _ in range(2):
+        made.append(arena_of(plan(prefix + '.tlg', '--inputs-die', '--align', '16', '--precision', HOW, '--rows')))
+        with_stream(prefix + '.tlg')
     return made
 
 
