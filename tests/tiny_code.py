@@ -653,13 +653,15 @@ def residual_net(seed):
     a = net.add('stem', 'conv2d', ['image'], channels=8, kernel=(3, 5), stride=(2, 1), pad=(1, 2, 0, 1), act='relu6')
     b = net.add('left', 'depthwise', [a], kernel=(3, 3), pad=(2, 2, 2, 2), dilation=(2, 2))
     c = net.add('right', 'conv2d', [a], channels=8, kernel=(1, 3), pad=(0, 1, 0, 1), act='relu')
-    d = net.add('sum', 'add', [c, b], act='relu')
+    d = net.add('sum', 'add', [b, c], act='relu')
     e = net.add('most', 'maxpool', [d], kernel=(2, 3), stride=(1, 2), pad=(1, 0, 0, 1))
     f = net.add('mean', 'avgpool', [e], kernel=(3, 2), stride=(2, 2), pad=(0, 1, 1, 0))
     g = net.add('wide', 'depthwise', [f], channels=16, kernel=(2, 2))
     h = net.add('clip', 'relu6', [g])
     net.add('head', 'linear', [h], channels=7)
     net.find('stem').weights[-45:] = [0.0] * 45            # a channel of zeros, with a bias
+    for name in ('weights', 'bias'):                        # a sum of a small number and a large one
+        setattr(net.find('left'), name, [f32(0.01 * w) for w in getattr(net.find('left'), name)])
     net.find('right').weights[:24] = [1e-12] * 24           # one whose bias does not fit
     net.find('right').bias[0] = 4.0
     return net

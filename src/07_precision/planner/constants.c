@@ -61,8 +61,8 @@ static tl_stored tli_convert_stored(tl_scheme scheme, tl_stored stored, int is_f
         return stored;
     }
     stored.bytes = tli_find_weight_bytes(scheme, stored.bytes);
-    stored.format = scheme == TL_SCHEME_W8A16 || scheme == TL_SCHEME_DYNAMIC ? TL_TENSOR_FORMAT_I8
-                                               : tli_declare_format(tl_find_scheme_format(scheme));
+    stored.format = tli_declare_format(tl_find_scheme_format(scheme));
+    if (scheme == TL_SCHEME_W8A16 || scheme == TL_SCHEME_DYNAMIC) stored.format = TL_TENSOR_FORMAT_I8;
     return stored;
 }
 
@@ -76,7 +76,8 @@ static int32_t tli_find_scheme_stored(const tl_graph *graph, int32_t id, tl_sche
     if (!tli_quantizes_weights(scheme, from, count)) return count;
     factor.bytes = 4 * tli_count_scales(scheme, from, count);
     factor.node = id;
-    factor.format = scheme == TL_SCHEME_DYNAMIC ? TL_TENSOR_FORMAT_F32 : TL_TENSOR_FORMAT_I32;
+    factor.format = TL_TENSOR_FORMAT_I32;
+    if (scheme == TL_SCHEME_DYNAMIC) factor.format = TL_TENSOR_FORMAT_F32;
     to[count++] = factor;
     if (scheme != TL_SCHEME_DYNAMIC) to[count++] = factor;
     return count;
