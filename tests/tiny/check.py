@@ -5,7 +5,7 @@ import os, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-import support
+import support      # paths
 
 if __name__ == '__main__':
     if '--figures' in sys.argv:

@@ -8,7 +8,6 @@ import interpret
 import lite_nets
 import nets
 import numpy as np
-import onnx
 import tflm
 import tiny_model
 from support import Case, ROOT, TL_PLAN, output_of, plan, stored

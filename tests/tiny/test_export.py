@@ -1,5 +1,5 @@
 """examples/export_onnx.py: written and read again the same plan; ONNX Runtime beside ours; scales beside the library's."""
-import contextlib, ctypes, io, json, os, random, struct
+import contextlib, ctypes, io, json, os, random
 
 import export_onnx
 import import_onnx
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import tiny_model
 from damage import damage_bytes
-from onnx import helper, numpy_helper
+from onnx import helper
 from support import BUILD, Case, SUFFIXES, plan
 from test_onnx import NETS, compute_rounded, rounded, run_onnx, stored_as
 

@@ -1,5 +1,5 @@
 """examples/import_onnx.py beside ONNX Runtime: the same numbers, ranges, sentences, damage."""
-import os, random
+import random
 
 import import_onnx
 import interpret

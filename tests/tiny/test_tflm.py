@@ -1,5 +1,5 @@
 """examples/import_tflite.py beside TensorFlow Lite Micro: the same numbers, and plans that its arena takes."""
-import contextlib, io, os
+import contextlib, io
 
 import interpret
 import import_tflite
