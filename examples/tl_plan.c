@@ -2410,7 +2410,7 @@ static void put_rows_json(const program *p, writer *w) {
 // What the arrays of generated C take.
 static void put_code_json(const program *p, writer *w) {
     put(w, ", \"code\": {\"ram_bytes\": %llu, \"bank_bytes\": %llu, \"weight_bytes\": %llu, \"gradient_bytes\": %llu, ",
-        (ull)(p->code.ram_bytes + p->scratch_bytes), (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes);
+        (ull)p->code.ram_bytes + (ull)p->scratch_bytes, (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes);
     put(w, "\"state_bytes\": %llu, \"scratch_bytes\": %llu, \"constant_bytes\": %llu, \"table_bytes\": %llu}",
         (ull)p->code.state_bytes, (ull)p->scratch_bytes, (ull)p->code.constant_bytes, (ull)p->table_bytes);
 }
