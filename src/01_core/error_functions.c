@@ -92,7 +92,6 @@
     X(CHECK_PROFILES, "tl_check_profiles") \
     X(PLAN_PRECISION, "tl_plan_precision") \
     X(PLAN_PRECISION_FRONT, "tl_plan_precision_front") \
-    X(FIT_PRECISION, "tl_fit_precision") \
     X(MEASURE_SENSITIVITY, "tl_measure_sensitivity") \
     X(APPLY_PRECISION, "tl_apply_precision") \
     /* [10] BACKEND */ \
@@ -204,5 +203,6 @@
     X(CUT_ROWS, "tl_cut_rows") \
     X(CHOOSE_ROWS, "tl_choose_rows") \
     X(SPLIT_GRAPH, "tl_split_graph") \
-    X(STORE_FROZEN, "tl_store_frozen")
+    X(STORE_FROZEN, "tl_store_frozen") \
+    X(FIT_PRECISION, "tl_fit_precision")
 #endif  // TL_STRATEGY_IMPLEMENTATION

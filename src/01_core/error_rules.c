@@ -744,13 +744,6 @@
     X(SCHEMES_NONE_IS_LEFT_OF_THOSE, "schemes: none is left of those that its op can have", "node, line") \
     X(GRAPH_NODES_AND_RESULTS_MUST_BE_AT, "graph: nodes and results must be at most 2^24", "") \
     X(NO_MEMORY_FOR_CHOICE, "no memory for the choice", "") \
-    X(PRECISION_HAS_WHAT_LIMITS_REPLACE, \
-      "precision: training, criterion, objective, least_speedup, priorities and evaluate must be 0", "") \
-    X(MINIMIZED_UNKNOWN, "minimized: unknown", "") \
-    X(ARENA_LIMIT_MUST_NOT_BE_NEGATIVE, "arena_limit: must be >= 0", "") \
-    X(LIMITS_CANNOT_BE_HELD_TOGETHER, \
-      "ram_bytes: no choice was found within all limits; the least of each within the others: ram %s, " \
-      "flash %s, loss %s, cost %s", "budget, least budget") \
     X(GRAPH_SUM_OF_COSTS_AND_CONVERSIONS, "graph: the sum of costs and conversions must fit 60 bits", "") \
     X(LOSSES_SUM_OF_LARGEST_MUST_BE_FINITE, "losses: the sum of the largest must be finite", "") \
     X(LOSS_LIMIT_IS_TOO_SMALL_BESIDE_LOSSES, \
@@ -776,8 +769,6 @@
       "evaluate: node %0 (%s) in %s: the loss is not finite", "node, scheme") \
     X(SCHEME_THERE_IS_NO_SUCH, "scheme: there is no such", "node, line") \
     X(SCHEME_GRAPH_INPUT_MUST_BE_F32, "scheme: a graph input must be f32", "node, line") \
-    X(STORED_CHANNELS_ARE_NOT_KNOWN, \
-      "stored: biases must tell how many channels the weights have", "node, line") \
     X(TRAINING_ANY_RESULT_MUST_BE_0_OR_1, "training, any_result, any_input: must be 0 or 1", "") \
     X(PLAN_NODES_THERE_MUST_BE_ONE_FOR_EACH, "plan: nodes: there must be one for each node of the graph", "") \
     X(DEVICE_TIME_OF_CONVERSION_MUST_FIT_64, \
@@ -801,7 +792,16 @@
     X(RUN_FAILED, "run: failed: %s", "result") \
     X(NO_MEMORY_FOR_SUMS, "no memory for the sums", "") \
     X(INPUT_SCHEMES_ARE_FORMATS_OF_INPUTS, \
-      "input_schemes: of graph inputs alone, f32, f16, bf16, i16 and i8", "node, line")
+      "input_schemes: of graph inputs alone, f32, f16, bf16, i16 and i8", "node, line") \
+    X(PRECISION_HAS_WHAT_LIMITS_REPLACE, \
+      "precision: training, criterion, objective, least_speedup, priorities and evaluate must be 0", "") \
+    X(MINIMIZED_UNKNOWN, "minimized: unknown", "") \
+    X(ARENA_LIMIT_MUST_NOT_BE_NEGATIVE, "arena_limit: must be >= 0", "") \
+    X(LIMITS_CANNOT_BE_HELD_TOGETHER, \
+      "ram_bytes: no choice was found within all limits; the least of each within the others: ram %s, " \
+      "flash %s, loss %s, cost %s", "budget, least budget") \
+    X(STORED_CHANNELS_ARE_NOT_KNOWN, \
+      "stored: biases must tell how many channels the weights have", "node, line")
 
 // -- errors: rules of [8] PARALLEL --
 
@@ -1152,10 +1152,6 @@
       "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
       "and is not cut: say takes_blocks, or rows", \
       "bytes of the largest range, of the node's") \
-    X(BACKEND_LARGEST_BINDING_NEEDS_ORDERED, \
-      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
-      "and is not cut: its rows are not ordered", \
-      "bytes of the largest range, of the node's") \
     X(MICRO_BATCHES_DO_NOT_FIT_31_BITS, "micro-batches: passes times slots do not fit 31 bits", "") \
     X(STRATEGY_GRADIENT_STEPS_ARE_NOT_OF_WHOLE_PASSES, \
       "strategy.gradient: accumulation_steps must be a multiple of the plan's slots", "") \
@@ -1390,7 +1386,11 @@
     X(MAY_CUT_ROWS_BUT_PLAN_IS_GIVEN, \
       "may_cut_rows: a plan, checkpoints or rows that are given say what is cut already", "") \
     X(RUN_STATES_ARE_NO_CONSTANTS, \
-      "graph: %s is a constant of generated code (tl_store_frozen), of which a run has no bytes", "node")
+      "graph: %s is a constant of generated code (tl_store_frozen), of which a run has no bytes", "node") \
+    X(BACKEND_LARGEST_BINDING_NEEDS_ORDERED, \
+      "backend: its kernels can be given at most %0 bytes at a time, and node %s has %1 " \
+      "and is not cut: its rows are not ordered", \
+      "bytes of the largest range, of the node's")
 
 // -- errors: rules of [13] TRACE --
 
