@@ -279,7 +279,7 @@ def main(arguments=None):
     try:
         work(parser.parse_args(arguments))
     except (Refused, OSError) as error:
-        tell('train_keywords: %s' % error)
+        tell('train_keywords: %s' % ('%s: %s' % (error.filename, error.strerror) if isinstance(error, OSError) else error))
         return 1
     except KeyboardInterrupt:
         tell('train_keywords: stopped; nothing more is written')

@@ -118,11 +118,13 @@ def cmsis_files():
     return ['-isystem', cmsis + '/Include', '-w', '-fbuiltin'], sorted(files)
 
 
+def warnings(more): return [] if more[0] else WARN
+
+
 def run_host(folder, clips, more=((), ())):
     """Results [clips][12] of a program, in its format as integers or floats."""
     program = os.path.join(folder, 'host')
-    flags = [f for f in WARN if f != '-Werror'] if more[0] else WARN
-    command(['cc', '-O2', *flags, *more[0], *includes(folder), '-o', program, os.path.join(HERE, 'host.c'), *sources(folder), *more[1]])
+    command(['cc', '-O2', *warnings(more), *more[0], *includes(folder), '-o', program, os.path.join(HERE, 'host.c'), *sources(folder), *more[1]])
     made = command([program], input=clips.tobytes())
     kind = {12: np.int8, 24: np.dtype('<i2'), 48: np.dtype('<f4')}[len(made) // len(clips)]
     return np.frombuffer(made, kind).reshape(len(clips), 12)
@@ -136,7 +138,7 @@ def run_device(folder, clips, flags=(), more=((), ())):
     with open(os.path.join(folder, 'tables.h'), 'w') as file: file.write(tables)
     program = os.path.join(folder, 'device.elf')
     files = [path for path in sources(folder) if '-DBY_HAND' not in flags or not path.endswith('_kernels.c')]
-    command([*ARM, *(f for f in WARN if not more[0] or f != '-Werror'), *more[0], *flags, '-I' + BOARD + '/freestanding', *includes(folder), '-T', BOARD + '/board.ld', '-o', program,
+    command([*ARM, *warnings(more), *more[0], *flags, '-I' + BOARD + '/freestanding', *includes(folder), '-T', BOARD + '/board.ld', '-o', program,
              os.path.join(HERE, 'device.c'), BOARD + '/board.c', *files, *more[1], '-lgcc'])
     done = subprocess.run([*QEMU, program], capture_output=True, text=True, timeout=300)
     text = done.stdout + done.stderr

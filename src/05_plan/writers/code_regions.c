@@ -572,8 +572,10 @@ static void tli_send_make_rows(tli_stream *s, const tli_code *c, const tli_code_
         "    int32_t i, need;\n    for (i = m[0].first_link; i < m[1].first_link; i++) {\n"
         "        const $_link *l = &$_links[i];\n"
         "        need = ((l->stride < 0) ? ((end - 1) / -l->stride) : ((end - 1) * l->stride)) + l->add;\n"
-        "        if (need > members[l->member].rows) {\n            need = members[l->member].rows;\n        }\n"
-        "        if (made[l->member] < need) {\n            return l->member;\n        }\n    }\n    return -1;\n}\n");
+        "        if (need > members[l->member].rows) {\n"
+        "            need = members[l->member].rows;\n        }\n"
+        "        if (made[l->member] < need) {\n            return l->member;\n        }\n    }\n"
+        "    return -1;\n}\n");
     tli_send_call_rows(s, c, sums);
     tli_send_named(s, c,
         "\n// The next call is one of the last output that is not whole, unless rows are missing that it\n"
