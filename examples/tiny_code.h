@@ -603,8 +603,8 @@ static void tiny_put_prologue(const tiny_code *c, const tiny_kernel *k) {
     tiny_put_operand(c, k, -1, sizes.out, n->format);
     for (i = 0; i < k->inputs && n->op != TINY_CONCAT; i++)
         tiny_put_operand(c, k, i, i ? "k->runs * k->b_n" : sizes.in, tiny_from(c, k->node, i)->format);
-    if (k->takes_rows) put(c->w, "    if (!count) count = %s;\n", sizes.rows);
-    else put(c->w, "    int32_t first = 0, count = %s;\n", sizes.rows);
+    if (k->takes_rows) put(c->w, "    if (count == 0) {\n        count = %s;\n    }\n", sizes.rows);
+    else put(c->w, "    int32_t first = 0;\n    int32_t count = %s;\n", sizes.rows);
     if (k->has_scratch) put(c->w, "    (void)scratch;\n");
     if (k->stored == 4)
         put(c->w, "    nn_tiny_weights w = { (const int8_t *)stored0, (const int32_t *)stored1, (const int32_t *)stored2,\n"
@@ -652,9 +652,9 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     case TINY_CONVERT:
         if (tiny_table_of(c, id) == TINY_SCALES)
             return "    nn_int_factor factor = { k->multiplier, k->shift };\n    nn_int_target target = { k->to.zero, k->to.low, k->to.high };\n"
-                   "    for (; count > 0; first++, count--) {\n        # *to = `;\n        const ~ *from = ^;\n        int32_t i;\n"
-                   "        for (i = 0; i < k->n; i++)\n"
-                   "            to[i] = (#)nn_int_requantize(from[i] - k->to.in_zero, factor, target);\n    }\n";
+                   "    int32_t row, i;\n    for (row = first; row < (first + count); row++) {\n        # *to = `;\n        const ~ *from = ^;\n"
+                   "        for (i = 0; i < k->n; i++) {\n"
+                   "            to[i] = (#)nn_int_requantize(from[i] - k->to.in_zero, factor, target);\n        }\n    }\n";
         if (is_float) return tiny_from(c, id, 0)->format == TL_FORMAT_I8 ? "!nn_int8_dequantize(`, ^, (size_t)k->n, k->scale, k->to.zero);\n"
                                                                           : "!nn_int16_dequantize(`, ^, (size_t)k->n, k->scale, k->to.zero);\n";
         return n->format == TL_FORMAT_I8 ? "!nn_int8_quantize(`, ^, (size_t)k->n, k->scale, k->to);\n"
@@ -669,19 +669,22 @@ static void tiny_put_body(const tiny_code *c, int32_t id, const char *body) {
     const tiny_node *n = tiny_at(c, id), *in = tiny_from(c, id, 0);
     const char *to = tiny_type(n->format), *from = tiny_type(in->format);
     int is_loop = *body == '!' || *body == '&';
-    if (*body == '&') put(c->w, "    int32_t i;\n");
-    if (is_loop) put(c->w, "    for (; count > 0; first++, count--)\n        ");
-    if (*body == '&') put(c->w, "for (i = 0; i < k->runs; i++)\n            ");
+    int is_run = *body == '&';
+    if (is_loop) put(c->w, is_run ? "    int32_t row, i;\n" : "    int32_t row;\n");
+    if (is_loop) put(c->w, "    for (row = first; row < (first + count); row++) {\n        ");
+    if (is_run) put(c->w, "for (i = 0; i < k->runs; i++) {\n            ");
     for (body += is_loop; *body; body++)
         if (*body == '@') put(c->w, n->format == TL_FORMAT_I8 ? "i8" : n->format == TL_FORMAT_I16 ? "i16" : "f32");
         else if (*body == '#') put(c->w, "%s", to);
         else if (*body == '~') put(c->w, "%s", from);
-        else if (*body == '`') put(c->w, "(%s *)nn_tiny_find_out(&out, first)", to);
-        else if (*body == '^') put(c->w, "(const %s *)nn_tiny_find_in(&a, first)", from);
-        else if (*body == '|') put(c->w, "(const %s *)nn_tiny_find_in(&b, first)", from);
+        else if (*body == '`') put(c->w, "(%s *)nn_tiny_find_out(&out, row)", to);
+        else if (*body == '^') put(c->w, "(const %s *)nn_tiny_find_in(&a, row)", from);
+        else if (*body == '|') put(c->w, "(const %s *)nn_tiny_find_in(&b, row)", from);
         else if (*body == '$') put(c->w, "%s", c->name);
         else if (*body == '%') tiny_put(c, "%");
         else put_text(c->w, body, 1);
+    if (is_run) put(c->w, "        }\n");
+    if (is_loop) put(c->w, "    }\n");
 }
 
 // All inputs of a concatenation, row by row.
@@ -690,13 +693,13 @@ static void tiny_put_concat_body(const tiny_code *c, const tiny_kernel *k) {
     int32_t i;
     put(c->w, k->takes_rows ? "    const %s_operand *in[] = { " : "%.0s    const void *in[] = { ", c->name);
     for (i = 0; i < k->inputs; i++) put(c->w, "in%d, ", (int)i);
-    put(c->w, "};\n    int32_t i;\n    for (; count > 0; first++, count--)\n        for (i = 0; i < k->count; i++) {\n");
+    put(c->w, "};\n    int32_t row, i;\n    for (row = first; row < (first + count); row++) {\n        for (i = 0; i < k->count; i++) {\n");
     put(c->w, k->takes_rows ? "            nn_tiny_in a = %s_in(in[i], " : "%.0s            nn_tiny_in a = nn_tiny_whole_in(in[i], ", c->name);
     put(c->w, tiny_is_integer(n->format) ? "k->outer * k->parts[i].n * %d);\n" : "k->outer * k->parts[i][0] * %d);\n", tiny_bytes(n->format));
     tiny_put_body(c, k->node, tiny_is_integer(n->format)
         ? "            nn_tiny_concat_@(`, ^, k->outer, k->parts[i].n, k->inner, k->parts[i].at,\n"
-          "                              k->parts[i].multiplier, k->parts[i].shift, &k->parts[i].to);\n        }\n"
-        : "            nn_tiny_concat_f32(`, ^, k->outer, k->parts[i][0], k->inner, k->parts[i][1]);\n        }\n");
+          "                              k->parts[i].multiplier, k->parts[i].shift, &k->parts[i].to);\n        }\n    }\n"
+        : "            nn_tiny_concat_f32(`, ^, k->outer, k->parts[i][0], k->inner, k->parts[i][1]);\n        }\n    }\n");
 }
 
 static void tiny_put_own_kernel(const tiny_code *c, const tiny_kernel *k) {

@@ -400,6 +400,8 @@ step_cppcheck() {
         --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective --error-exitcode=1 -I. -j "$jobs" \
         -DNDEBUG -DTL_STRATEGY_IMPLEMENTATION $whole "${examples[@]}"
     echo "cppcheck found nothing"
+    make -s build/tl_plan WERROR=-Werror
+    bash tests/misra.sh
 }
 
 # The implementation by itself, and examples without it.

@@ -19,6 +19,7 @@ packages=(
     libvulkan-volk-dev                      # the loader of many engines, beside which the backend must work
     openmpi-bin libopenmpi-dev              # make run-mpi: ranks that are processes
     python3-torch                           # the exporter's tests: 148 MB to fetch, 637 MB on disk
+    espeak-ng                               # words for make tiny-check
 )
 # cmocka for the two foreign machines is unpacked beside the system, not installed: a foreign libc6 is installable only
 # while its version equals the native one, which ends for s390x with the first security update.

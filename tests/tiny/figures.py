@@ -7,6 +7,7 @@ import export_onnx
 import import_onnx
 import import_tflite
 import interpret
+import keywords
 import lite_nets
 import nets
 import numpy as np
@@ -69,6 +70,31 @@ def compare_onnx(folder, make, count=50):
     return np.rint(steps).astype(int), (top[0] == top[1]).sum(), (top[0] == top[2]).sum(), (top[1] == top[2]).sum()
 
 
+def print_keywords(folder):
+    """Accuracy of the trained keyword network on its test clips, and its instructions on a Cortex-M4."""
+    why = keywords.prepare()
+    if why: return print('\nkeyword network: %s' % why)
+    features, labels = keywords.read_test()
+    clips, floats = keywords.quantised(features), keywords.run_onnx(keywords.MODEL, features)
+    def cells(scores): return '%.2f %% | %.2f %%' % (100 * np.mean(scores.argmax(1) == labels), 100 * np.mean(scores.argmax(1) == floats.argmax(1)))
+    print('\n| keyword network, %d clips | heard right | as in floats | arena | constants |\n|---|---|---|---|---|' % len(labels))
+    print('| ONNX Runtime, floats | %s | | |' % cells(floats))
+    print('| `quantize_static`, QDQ, by channel | %s | | |' % cells(keywords.run_onnx(keywords.quantize_onnx(folder), features)))
+    for choice in keywords.CHOICES:
+        for more in (), ('--rows',):
+            code = os.path.join(folder, '-'.join([choice, *more]))
+            sizes = re.search(r'(\d+) bytes of RAM.* (\d+) of constants', keywords.write_code(code, choice, *more)).groups()
+            print('| %s | %s | %s | %s |' % (' '.join(['`%s`' % choice, *more]), cells(keywords.run_host(code, clips)), *sizes))
+    print('\n| a clip on a Cortex-M4 | instructions | ratio |\n|---|---|---|')
+    first = None
+    for name, more, flags in keywords.FORMS:
+        code = os.path.join(folder, 'device-' + name)
+        keywords.write_code(code, 'i8-channel', *more)
+        count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
+        first = first or count
+        print('| %s | %.0f | %.3f |' % (name, count, count / first))
+
+
 def main():
     print('| int8, bytes of the arena | TFLM | with `--tflm-plan` | `tl_plan` | `--rows` | and the input by rows |\n|---|---|---|---|---|---|')
     with tempfile.TemporaryDirectory() as folder:
@@ -81,4 +107,5 @@ def main():
             steps, same, ours, theirs = compare_onnx(folder, make)
             print('| %s | %.1f %% | %.1f %% | %d | %d | %d | %d |' % (NAMES[name], 100 * (steps == 0).mean(), 100 * (steps <= 1).mean(), steps.max(),
                                                             same, ours, theirs))
+        print_keywords(folder)
     return 0

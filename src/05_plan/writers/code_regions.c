@@ -364,8 +364,8 @@ static void tli_send_operand_type(tli_stream *s, const tli_code *c) {
         "typedef struct $_operand {\n    unsigned char *at;\n    int32_t rows, row_bytes;\n} $_operand;\n\n"
         "// A row of an operand. row_bytes: those of a row of a whole tensor.\n"
         "static inline void *$_find_row(const $_operand *x, int32_t row, int32_t row_bytes) {\n"
-        "    return x->rows ? x->at + (size_t)(row % x->rows) * (size_t)x->row_bytes\n"
-        "                   : x->at + (size_t)row * (size_t)row_bytes;\n}\n");
+        "    return (x->rows != 0) ? (x->at + ((size_t)(row % x->rows) * (size_t)x->row_bytes))\n"
+        "                          : (x->at + ((size_t)row * (size_t)row_bytes));\n}\n");
 }
 
 static void tli_send_row_loader(tli_stream *s, const tli_code *c) {
@@ -571,9 +571,11 @@ static void tli_send_make_rows(tli_stream *s, const tli_code *c, const tli_code_
         "                              int32_t end) {\n"
         "    int32_t i, need;\n    for (i = m[0].first_link; i < m[1].first_link; i++) {\n"
         "        const $_link *l = &$_links[i];\n"
-        "        need = (l->stride < 0 ? (end - 1) / -l->stride : (end - 1) * l->stride) + l->add;\n"
-        "        if (need > members[l->member].rows) need = members[l->member].rows;\n"
-        "        if (made[l->member] < need) return l->member;\n    }\n    return -1;\n}\n");
+        "        need = ((l->stride < 0) ? ((end - 1) / -l->stride) : ((end - 1) * l->stride)) + l->add;\n"
+        "        if (need > members[l->member].rows) {\n"
+        "            need = members[l->member].rows;\n        }\n"
+        "        if (made[l->member] < need) {\n            return l->member;\n        }\n    }\n"
+        "    return -1;\n}\n");
     tli_send_call_rows(s, c, sums);
     tli_send_named(s, c,
         "\n// The next call is one of the last output that is not whole, unless rows are missing that it\n"
@@ -585,12 +587,13 @@ static void tli_send_make_rows(tli_stream *s, const tli_code *c, const tli_code_
     tli_send(s, "], asked[");
     tli_send_i32(s, sums->members);
     tli_send_named(s, c,
-        "];\n    int32_t top, at, end, missing;\n    for (at = 0; at < count; at++) made[at] = asked[at] = 0;\n"
+        "];\n    int32_t top, at, end, missing;\n    for (at = 0; at < count; at++) {\n"
+        "        made[at] = 0;\n        asked[at] = 0;\n    }\n"
         "    for (top = count - 1; top >= 0; top--) {\n"
         "        asked[top] = ($_number)top;\n        at = top;\n"
-        "        while (members[top].is_output && made[top] < members[top].rows) {\n"
+        "        while (members[top].is_output && (made[top] < members[top].rows)) {\n"
         "            const $_member *m = &members[at];\n            end = made[at] + m->block_rows;\n"
-        "            if (end > m->rows) end = m->rows;\n"
+        "            if (end > m->rows) {\n                end = m->rows;\n            }\n"
         "            missing = $_find_missing(members, m, made, end);\n            if (missing >= 0) {\n"
         "                asked[missing] = ($_number)at;\n                at = missing;\n"
         "                continue;\n"

@@ -275,16 +275,16 @@ static void tli_send_code_table(tli_stream *s, const tli_code *c, const tli_code
     tli_send_own(s, c, "_rows / sizeof *");
     tli_send_own(s, c, "_rows) {\n        uint32_t head = *at++, i;\n        void *to[");
     tli_send_i32(s, most ? most : 1);
-    tli_send(s, "];\n        for (i = 0; i < head >> ");
+    tli_send(s, "];\n        for (i = 0; i < (head >> ");
     tli_send_i32(s, t->count_shift);
-    tli_send(s, "; i++, at++)\n            to[i] = *at ? (void *)(uintptr_t)(");
+    tli_send(s, "); i++) {\n            to[i] = (*at != 0) ? (void *)(uintptr_t)(");
     tli_send_own(s, c, "_spaces[*at >> ");
     tli_send_i32(s, t->shift);
-    tli_send(s, "] + (size_t)(*at & ");
+    tli_send(s, "] + ((size_t)(*at & ");
     tli_send_constant(s, ((uint64_t)1 << t->shift) - 1);
     tli_send(s, "u) * ");
     tli_send_u64(s, t->unit);
-    tli_send(s, "u) : NULL;\n");
+    tli_send(s, "u)) : NULL;\n            at++;\n        }\n");
     if (!most) tli_send(s, "        (void)to;\n");     // regions of rows alone
     tli_send(s, "        switch (head & ");
     tli_send_constant(s, ((uint64_t)1 << t->count_shift) - 1);
@@ -623,7 +623,8 @@ static void tli_send_code_source(tli_stream *s, const tli_code *c, const tli_cod
                                  const int32_t *numbers, const int32_t *rows, int32_t case_count) {
     tli_send(s, "// ");
     tli_send_own(s, c, ".c -- a plan as a C program, written by tl_write_plan_code.\n\n#include \"");
-    tli_send_own(s, c, ".h\"\n\nvoid *memset(void *to, int byte, size_t count);\n");
+    tli_send_own(s, c, ".h\"\n");
+    if (!c->table.plan->inference) tli_send(s, "\nvoid *memset(void *to, int byte, size_t count);\n");
     tli_send_code_definitions(s, c);
     if (tli_code_has(c, TLI_ROW_LOSS)) tli_send_loss_filler(s, c);
     tli_send_loops(s, c);

@@ -1,0 +1,66 @@
+"""The trained keyword network in int8: accuracy beside ONNX Runtime's, bits on the host, on a Cortex-M4, and of CMSIS-NN."""
+import os, shutil, unittest
+
+import interpret
+import keywords
+import numpy as np
+from keywords import NET, quantised, read_test, run_device, run_host, write_code
+from support import Case
+
+
+class Keywords(Case):
+    @classmethod
+    def setUpClass(cls):
+        why = keywords.prepare()
+        if why: raise unittest.SkipTest(why)
+        cls.features, cls.labels = read_test()
+
+    def code(self, choice, *more):
+        folder = self.path('-'.join([choice, *(word.strip('-') for word in more)]))
+        return folder, write_code(folder, choice, *more)
+
+    def percent(self, scores): return 100 * np.mean(scores.argmax(1) == self.labels)
+
+    def test_accuracy_is_that_of_quantize_static(self):
+        """Within 0.2 points on all clips, with whole tensors and with rows the same bits."""
+        self.assertGreaterEqual(len(self.labels), 5000)
+        self.assertEqual(set(self.labels), set(range(12)))
+        clips = quantised(self.features)
+        floats = self.percent(keywords.run_onnx(keywords.MODEL, self.features))
+        theirs = self.percent(keywords.run_onnx(keywords.quantize_onnx(self.folder), self.features))
+        self.assertGreater(floats, 90)
+        for choice in ('i8-channel', 'limits'):
+            whole = run_host(self.code(choice)[0], clips)
+            rows = run_host(self.code(choice, '--rows')[0], clips)
+            for scores in whole, rows: self.assertGreaterEqual(self.percent(scores), theirs - 0.2, choice)
+            if choice == 'i8-channel': np.testing.assert_array_equal(rows, whole)     # limits choose anew with rows
+
+    def test_scores_are_near_those_in_floats(self):
+        """A few steps of the scale of the scores, on all clips."""
+        made, last = run_host(self.code('i8-channel')[0], quantised(self.features)), interpret.read(NET)[-1]
+        scale = keywords.export_onnx.scale_range(last.low, last.high, np.int8)
+        floats = np.clip(keywords.run_onnx(keywords.MODEL, self.features), last.low, last.high)
+        self.assertLess(np.mean(np.abs((made.astype(np.float64) - scale.zero) * scale.scale - floats)), 4 * scale.scale)
+
+    def test_device(self):
+        """A Cortex-M4 makes the bits of the host, in at most 1 % more instructions than calls by hand."""
+        if not shutil.which('arm-none-eabi-gcc') or not shutil.which('qemu-system-arm'): self.skipTest('no arm-none-eabi-gcc, qemu-system-arm (make deps)')
+        clips = quantised(self.features[:keywords.CLIPS])
+        folder, _ = self.code('i8-channel')
+        wanted = run_host(folder, clips)
+        self.assertGreater(len(np.unique(wanted, axis=0)), 1)
+        counts = {}
+        for name, more, flags in keywords.FORMS:
+            made, counts[name] = run_device(self.code('i8-channel', *more)[0], clips, flags)
+            np.testing.assert_array_equal(made, wanted, name)
+        self.assertLessEqual(counts['whole tensors'], 1.01 * counts['by hand'])
+
+    @unittest.skipUnless('CMSIS_NN' in os.environ, 'CMSIS_NN is no clone of CMSIS-NN')
+    def test_bits_are_those_of_cmsis_nn(self):
+        """On all clips on the host, on some of them on the device."""
+        clips = quantised(self.features)
+        wanted = run_host(self.code('i8-channel')[0], clips)
+        folder, _ = self.code('i8-channel', '--kernels', 'cmsis-nn')
+        np.testing.assert_array_equal(run_host(folder, clips, keywords.cmsis_files()), wanted)
+        made, _ = run_device(folder, clips[:keywords.CLIPS], (), keywords.cmsis_files())
+        np.testing.assert_array_equal(made, wanted[:keywords.CLIPS])
