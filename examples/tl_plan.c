@@ -4246,6 +4246,13 @@ static void put_markup_text(writer *w, const char *text) {
     }
 }
 
+// The logarithm to the base 2, straight between powers of two: where a point is drawn.
+static double find_octaves(double ratio) {
+    double octaves = 0;
+    for (; ratio >= 2; ratio /= 2) octaves++;
+    return octaves + ratio - 1;
+}
+
 // Points at RAM and loss; the darker, the less flash. Losses are drawn by their logarithm, 0 at the foot.
 static int write_limit_front_picture(program *p, const limit_front *f) {
     enum { LEFT = 80, TOP = 40, WIDE = 600, HIGH = 320 };
@@ -4258,7 +4265,7 @@ static int write_limit_front_picture(program *p, const limit_front *f) {
         if (f->fits[i].loss > high) high = f->fits[i].loss;
     }
     low = low < INFINITY ? low / 2 : 1;
-    span = high > low ? log(high / low) : 1;
+    span = high > low ? find_octaves(high / low) : 1;
     put(&w, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n"
         "<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n<text x=\"%d\" y=\"20\" font-size=\"15\">", LEFT + WIDE + 40, TOP + HIGH + 60, LEFT);
     put_markup_text(&w, p->model);
@@ -4271,7 +4278,7 @@ static int write_limit_front_picture(program *p, const limit_front *f) {
     for (i = 0; i < f->count; i++) {
         const tl_precision_fit *fit = &f->fits[i];
         double x = f->most[0] > f->least[0] ? ((double)fit->ram_bytes - (double)f->least[0]) / (double)(f->most[0] - f->least[0]) : 0;
-        double y = fit->loss > low ? log(fit->loss / low) / span : 0;
+        double y = fit->loss > low ? find_octaves(fit->loss / low) / span : 0;
         double shade = f->most[1] > f->least[1] ? ((double)fit->flash_bytes - (double)f->least[1]) / (double)(f->most[1] - f->least[1]) : 0;
         int grey = (int)(200 * (shade < 0 ? 0 : shade > 1 ? 1 : shade));
         put(&w, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"#%02x%02xff\"><title>RAM %llu, flash %llu, loss %.4g</title></circle>\n",

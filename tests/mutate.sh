@@ -108,22 +108,6 @@ whole() {
         2> "$dir/log" || echo "NO BUILD"
 }
 
-# A mutation of vk_image.h or its shaders, built in its directory: the reason where there is no program.
-build_images() {  # directory, flag, expression
-    local dir=$1 file changes=0
-    mkdir -p "$dir/examples/image"
-    for file in examples/vk_image.h examples/shaders/image/*; do
-        file=${file#shaders/}
-        sed "$2" "$3" "examples/$([ "$file" = vk_image.h ] || echo shaders/)$file" > "$dir/examples/$file"
-        cmp -s "$dir/examples/$file" "examples/$([ "$file" = vk_image.h ] || echo shaders/)$file" || changes=1
-    done
-    [ $changes = 1 ] || { echo UNCHANGED; return; }
-    bash tests/shaders.sh write "$dir/examples/vk_image.h" "$PWD/$dir/examples/image" vk_image_ > "$dir/log" 2>&1 &&
-        ${CC:-cc} "${flags[@]}" -include build/parts/public/tl_strategy.h -include build/parts/public/tl_vk_backend.h \
-            -I"$dir/examples" -Ibuild/parts/public -I. -Iexamples -o "$dir/run" tests/$images.c -L$out/parts \
-            -Wl,-rpath,"$PWD/$out/parts" -ltl_vk_backend -ltl_strategy -lcmocka -lm -ldl 2> "$dir/log" || echo "NO BUILD"
-}
-
 has_changed_images() { [ -z "${CHANGED:-}" ] || [ -n "$(git diff --name-only HEAD -- examples/vk_image.h examples/shaders/image)" ]; }
 
 # A mutation of vk_image.h or its shaders as a program in its directory; the reason where there is none.
