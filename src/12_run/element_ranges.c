@@ -86,8 +86,13 @@ static tl_result tli_fail_size(tl_run *run, tli_rule rule, uint64_t most, uint64
 
 // Whether a node has rows, and its kernel does not say that it may be called for them one after the other.
 static int tli_has_unordered_rows(const tl_graph *graph, int32_t id) {
+#if TLI_ATTRIBUTES
     const tl_node_rows *rows = tli_find_rows(graph, id);
     return rows && !rows->ordered;
+#else
+    (void)graph; (void)id;
+    return 0;
+#endif
 }
 
 // Refuse a node that has an operand above the backend's largest binding, unless it takes blocks and all such
