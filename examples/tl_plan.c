@@ -4249,7 +4249,10 @@ static void put_markup_text(writer *w, const char *text) {
 // The logarithm to the base 2, straight between powers of two: where a point is drawn.
 static double find_octaves(double ratio) {
     double octaves = 0;
-    for (; ratio >= 2; ratio /= 2) octaves++;
+    while (ratio >= 2) {
+        ratio /= 2;
+        octaves++;
+    }
     return octaves + ratio - 1;
 }
 
