@@ -15,14 +15,8 @@ cd "$(dirname "$0")/../.."
 here=examples/04_device
 out=${B:-build}/device
 plan=${B:-build}/tl_plan
-fail() { echo "run-device: $*" >&2; exit 1; }
-for tool in arm-none-eabi-gcc qemu-system-arm; do
-    if ! command -v $tool >/dev/null; then
-        echo "SKIPPED run-device: no $tool (make deps)"
-        [ "${STRICT:-0}" != 1 ] || exit 1
-        exit 0
-    fi
-done
+who=run-device
+source $here/board.sh
 mkdir -p $out/calls $out/table $out/single $out/whole $out/kept $out/pieces
 
 how=(--budget 24KiB --bank 20KiB --bank 4KiB --align 8 --states 1 --micro-batches 4)
@@ -64,8 +58,7 @@ run() {
     $out/$form.host > $out/$form.host.txt
     "${arm[@]}" "${common[@]}" -Wno-unused-function $(flags $form) -Wl,-Map=$out/$form.map -o $out/$form.elf $here/main.c $here/board.c $(parts $form) \
         -lgcc
-    timeout 300 qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial none -icount shift=0 \
-        -semihosting-config enable=on,target=native -kernel $out/$form.elf > $out/$form.txt 2>&1  # semihosting writes to standard error
+    emulate $out/$form.elf > $out/$form.txt  # semihosting writes to standard error
     for text in $form.host $form; do
         grep -q '^weights' $out/$text.txt || fail "$text did not end: $(cat $out/$text.txt)"
         cmp <(grep -E '^(loss|weights)' $out/$text.txt) <(grep -E '^(loss|weights)' $out/$2.host.txt) || fail "$text: other losses or weights"

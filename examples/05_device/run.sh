@@ -12,14 +12,8 @@ board=examples/04_device
 model=tests/data/tiny/kws_int8
 out=${B:-build}/keyword
 plan=${B:-build}/tl_plan
-fail() { echo "run-device: $*" >&2; exit 1; }
-for tool in arm-none-eabi-gcc qemu-system-arm; do
-    if ! command -v $tool >/dev/null; then
-        echo "SKIPPED run-device: no $tool (make deps)"
-        [ "${STRICT:-0}" != 1 ] || exit 1
-        exit 0
-    fi
-done
+who=run-device
+source $board/board.sh
 forms=(hand whole rows)
 [ -z "${CMSIS_NN:-}" ] || forms+=(cmsis)
 how=(--inference --precision "loss=1e9,objective=bytes,schemes=i8+i8-channel,inputs=i8,sensitive,unknown,any-result" --profiles $out/profiles
@@ -50,8 +44,7 @@ run() {
     cc -O2 "${common[@]}" "${flags[@]}" -I$out/$form -o $out/$form.host "${sources[@]}" "${others[@]}" $board/host.c
     $out/$form.host > $out/$form.host.log
     "${arm[@]}" "${common[@]}" "${flags[@]}" -I$out/$form -o $out/$form.elf "${sources[@]}" "${others[@]}" $board/board.c -lgcc
-    timeout 300 qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial none -icount shift=0 \
-        -semihosting-config enable=on,target=native -kernel $out/$form.elf > $out/$form.log 2>&1
+    emulate $out/$form.elf > $out/$form.log
     for log in $form.host $form; do
         grep -q '^stack' $out/$log.log || fail "$log did not end: $(cat $out/$log.log)"
         cmp <(grep '^result' $out/$log.log) <(grep '^result' $out/hand.host.log) || fail "$log: another result"

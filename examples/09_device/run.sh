@@ -11,14 +11,8 @@ here=examples/09_device
 board=examples/04_device
 out=${B:-build}/rows
 plan=${B:-build}/tl_plan
-fail() { echo "run-rows: $*" >&2; exit 1; }
-for tool in arm-none-eabi-gcc qemu-system-arm; do
-    if ! command -v $tool >/dev/null; then
-        echo "SKIPPED run-rows: no $tool (make deps)"
-        [ "${STRICT:-0}" != 1 ] || exit 1
-        exit 0
-    fi
-done
+who=run-rows
+source $board/board.sh
 forms=(whole rows streamed)
 for form in "${forms[@]}"; do mkdir -p $out/$form; done
 
@@ -43,8 +37,7 @@ run() {
     $out/$form.host > $out/$form.host.log
     "${arm[@]}" "${common[@]}" "${rows[@]}" -I$out/$form -o $out/$form.elf $here/main.c $board/board.c $here/kernels.c \
         $out/$form/net.c -lgcc
-    timeout 300 qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial none -icount shift=0 \
-        -semihosting-config enable=on,target=native -kernel $out/$form.elf > $out/$form.log 2>&1
+    emulate $out/$form.elf > $out/$form.log
     for log in $form.host $form; do
         grep -q '^stack' $out/$log.log || fail "$log did not end: $(cat $out/$log.log)"
         cmp <(grep '^result' $out/$log.log) <(grep '^result' $out/whole.host.log) || fail "$log: another result"

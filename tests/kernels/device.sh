@@ -7,14 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=examples/04_device
 out=${B:-build}/nn_tiny
-fail() { echo "tiny: $*" >&2; exit 1; }
-for tool in arm-none-eabi-gcc qemu-system-arm; do
-    if ! command -v $tool >/dev/null; then
-        echo "SKIPPED tiny: no $tool (make deps)"
-        [ "${STRICT:-0}" != 1 ] || exit 1
-        exit 0
-    fi
-done
+who=tiny
+source $here/board.sh
 mkdir -p "$out"
 arm=(arm-none-eabi-gcc -std=c99 -mthumb -ffreestanding -fno-tree-loop-distribute-patterns -ffunction-sections -fdata-sections
      -I$here/freestanding -I$here -Iexamples -nostartfiles -nostdlib -T $here/board.ld -Wl,--gc-sections)
@@ -25,8 +19,7 @@ m4=(-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard)
 image() {
     local name=$1
     "${arm[@]}" "${@:2}" -o "$out/$name.elf" tests/kernels/device.c $here/board.c ${sources:-} -lgcc
-    timeout 600 qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial none -icount shift=0 \
-        -semihosting-config enable=on,target=native -kernel "$out/$name.elf" > "$out/$name.txt" 2>&1
+    emulate "$out/$name.elf" > "$out/$name.txt"
     grep -q '^hashes: the same' "$out/$name.txt" || fail "$name: other bits: $(head -n 20 "$out/$name.txt")"
     echo "$name: the bits of CMSIS-NN"
 }
