@@ -9,21 +9,28 @@
 
 // -- several limits: comparing choices --
 
-// What an amount takes above its limit, in 2^-20 of that.
+#define TLI_EXCESS_BITS 20                       // of a share
+#define TLI_MOST_EXCESS (UINT64_C(1) << 40)      // of one amount
+
+// What an amount takes above its limit, in 2^-20 of that, in integers, so that the search is the same on every
+// machine.
 static uint64_t tli_exceed(uint64_t amount, uint64_t limit) {
-    uint64_t most = UINT64_C(1) << 40;
-    double share;
+    uint64_t over = amount - limit, whole;
     if (amount <= limit) return 0;
-    if (!limit) return most;
-    share = (double)(amount - limit) / (double)limit * 1048576;
-    return share < (double)most ? (uint64_t)share + 1 : most;
+    for (; limit >> (63 - TLI_EXCESS_BITS); limit /= 2) over /= 2;
+    if (!limit) return TLI_MOST_EXCESS;
+    whole = over / limit;
+    if (whole >> TLI_EXCESS_BITS) return TLI_MOST_EXCESS;
+    return (whole << TLI_EXCESS_BITS) + (over % limit << TLI_EXCESS_BITS) / limit + 1;
 }
 
 static uint64_t tli_exceed_loss(const tli_limits *f, const tli_amounts *amounts) {
-    double loss = tli_f64_of(amounts->of[TL_MEASURE_LOSS]), limit = f->desc.precision.loss_limit, share;
+    double loss = tli_f64_of(amounts->of[TL_MEASURE_LOSS]), limit = f->desc.precision.loss_limit;
+    uint64_t share;
     if (!(loss > limit)) return 0;
-    share = limit > 0 ? (loss - limit) / limit * 1048576 : 1099511627776.0;
-    return share < 1099511627776.0 ? (uint64_t)share + 1 : UINT64_C(1) << 40;
+    if (!(limit > 0)) return TLI_MOST_EXCESS;
+    share = tli_divide_f64(loss, TLI_EXCESS_BITS, limit, 1) - (UINT64_C(1) << TLI_EXCESS_BITS);
+    return share < TLI_MOST_EXCESS ? share + 1 : TLI_MOST_EXCESS;
 }
 
 static uint64_t tli_sum_excess(const tli_limits *f, const tli_amounts *amounts) {
