@@ -248,8 +248,8 @@ static void st_write_sentence(char *sentence, uint64_t at, const char *why) {
 //   sentence   what is wrong, and where in the file
 //
 // Returns 0, or -1: *count is 0 then, and nothing of tensors may be used.
-static int st_read(const void *bytes, uint64_t size, st_tensor *tensors, int32_t capacity, int32_t *count,
-                   char sentence[ST_SENTENCE]) {
+static inline int st_read(const void *bytes, uint64_t size, st_tensor *tensors, int32_t capacity, int32_t *count,
+                          char sentence[ST_SENTENCE]) {
     const unsigned char *file = (const unsigned char *)bytes;
     uint64_t length = 0, sum = 0;
     st_reader r = { NULL, NULL, NULL };
@@ -276,7 +276,7 @@ static int st_read(const void *bytes, uint64_t size, st_tensor *tensors, int32_t
 }
 
 // The tensor of a name; NULL = there is none.
-static const st_tensor *st_find(const st_tensor *tensors, int32_t count, const char *name) {
+static inline const st_tensor *st_find(const st_tensor *tensors, int32_t count, const char *name) {
     int32_t i;
     for (i = 0; i < count; i++)
         if (st_is(tensors[i].name, tensors[i].name_bytes, name)) return &tensors[i];
