@@ -327,9 +327,10 @@ static void assert_refused(const tl_apply_desc *desc, tl_result code, const char
 // Weights, biases and scales of what is stored, scheme by scheme, against a table.
 static void constants_are_those_of_the_scheme(void **state) {
     static const char *const expected[TL_SCHEME_COUNT] = {
-        "432:f32,64:f32,12:i8", "216:f16,32:f16,12:i8", "216:bf16,32:bf16,12:i8",
-        "216:i16,64:i32,12:i8,4:i32,4:i32", "108:i8,64:i32,12:i8,4:i32,4:i32", "108:i8,64:i32,12:i8,64:i32,64:i32",
-        "108:i8,64:i32,12:i8,64:i32,64:i32", "108:i8,64:f32,12:i8,64:f32", "432:f32,64:f32,12:i8" };
+        "576:f32,64:f32,12:i8", "288:f16,32:f16,12:i8", "288:bf16,32:bf16,12:i8",
+        "288:i16,64:i32,12:i8,4:i32,4:i32", "144:i8,64:i32,12:i8,4:i32,4:i32", "144:i8,64:i32,12:i8,64:i32,64:i32",
+        "144:i8,64:i32,12:i8,64:i32,64:i32", "144:i8,64:f32,12:i8,64:f32", "576:f32,64:f32,12:i8",
+        "80:i4,64:i32,12:i8,64:i32,64:i32,16:i8" };
     char line[128], out[4096], *at;
     int32_t k;
     (void)state;
@@ -337,7 +338,7 @@ static void constants_are_those_of_the_scheme(void **state) {
         uint8_t schemes[2] = { 0, (uint8_t)k };
         tl_graph graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
                                   "node 1 a conv2d fwd=9 bwd=0 out=64 needs=none in=0 grad=no"
-                                  " stored=432:f32,64:f32,12:i8\nend 2\n");
+                                  " stored=576:f32,64:f32,12:i8\nend 2\n");
         made_plan made;
         tl_apply_desc desc;
         tl_precision_graph applied;
@@ -485,11 +486,12 @@ static void costs_are_divided_and_their_sum_is_rounded_once(void **state) {
 // -- random graphs, walked again --
 
 static const tl_format format_of[TL_SCHEME_COUNT] = { TL_FORMAT_F32, TL_FORMAT_F16, TL_FORMAT_BF16, TL_FORMAT_I16,
-    TL_FORMAT_I8, TL_FORMAT_I8, TL_FORMAT_I16, TL_FORMAT_F32, TL_FORMAT_F32 };
+    TL_FORMAT_I8, TL_FORMAT_I8, TL_FORMAT_I16, TL_FORMAT_F32, TL_FORMAT_F32, TL_FORMAT_I8 };
 static const uint64_t bytes_of[TL_FORMAT_COUNT] = { 4, 2, 2, 2, 1 };
-static const uint64_t weight_of[TL_SCHEME_COUNT] = { 4, 2, 2, 2, 1, 1, 1, 1, 4 };
+static const uint64_t weight_bits[TL_SCHEME_COUNT] = { 32, 16, 16, 16, 8, 8, 8, 8, 32, 4 };
 
 static uint64_t bytes_in(uint64_t bytes, uint64_t each) { return each == 4 ? bytes : (bytes + 3) / 4 * each; }
+static uint64_t bits_in(uint64_t bytes, uint64_t each) { return each == 32 ? bytes : ((bytes + 3) / 4 * each + 7) / 8; }
 
 // The old tensor that a tensor of the new graph holds; itself or a copy.
 static int32_t old_tensor_of(const tl_graph *old, const tl_precision_graph *applied, int32_t tensor) {
@@ -521,7 +523,7 @@ static void check_kept(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(now->takes_blocks, node->takes_blocks);
     assert_int_equal(now->keep, node->keep && (format == TL_FORMAT_F32 || desc->any_result));
     assert_int_equal(now->saved_bytes, bytes_in(node->saved_bytes, bytes_of[format]));
-    assert_int_equal(now->param_bytes, bytes_in(node->param_bytes, weight_of[chosen->scheme]));
+    assert_int_equal(now->param_bytes, bits_in(node->param_bytes, weight_bits[chosen->scheme]));
     assert_int_equal(now->fwork_bytes, node->fwork_bytes);
     assert_int_equal(now->bwork_bytes, node->bwork_bytes);
     assert_int_equal(now->swork_bytes, node->swork_bytes);

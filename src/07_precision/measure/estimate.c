@@ -49,8 +49,7 @@ static tl_result tli_fail_estimate(const tli_estimate *e, tli_rule rule, tl_resu
 // The schemes of a node to estimate, as bits.
 static uint32_t tli_find_estimated(const tli_estimate *e, int32_t id) {
     const tl_estimate_sensitivity_desc *desc = e->desc;
-    uint32_t schemes = desc->schemes ? desc->schemes
-                                     : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    uint32_t schemes = desc->schemes ? desc->schemes : TLI_USUAL_SCHEMES;
     if (e->graph->nodes[id].is_input) return 0;
     if (desc->node_schemes && desc->node_schemes[id]) schemes &= desc->node_schemes[id];
     return schemes & ~TLI_BIT(TL_SCHEME_F32);
