@@ -357,6 +357,101 @@ static void constants_are_those_of_the_scheme(void **state) {
     }
 }
 
+static tl_graph graph_with_constants(uint64_t weights, uint64_t channels) {
+    char text[512];
+    snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+             "node 1 a conv2d fwd=9 bwd=0 out=64 needs=none in=0 grad=no stored=%llu:f32,%llu:f32\nend 2\n",
+             (unsigned long long)(4 * weights), (unsigned long long)(4 * channels));
+    return graph_of(text);
+}
+
+// w4a8: two weights a byte, each channel from a whole byte on, and a factor for each 32 weights of a channel; applied, and
+// as the planner counts them.
+static void weights_in_groups_take_whole_bytes(void **state) {
+    static const uint8_t schemes[2] = { 0, TL_SCHEME_W4A8 };
+    static const struct { uint64_t terms, channels, weight_bytes, factor_bytes; } rows[] = {
+        { 1, 1, 1, 1 }, { 1, 7, 7, 7 }, { 2, 7, 7, 7 }, { 9, 16, 80, 16 }, { 31, 3, 48, 3 }, { 32, 3, 48, 3 }, { 33, 3, 51, 6 },
+        { 63, 5, 160, 10 }, { 64, 5, 160, 10 }, { 65, 5, 165, 15 }, { 8191, 2, 8192, 512 }, { 8192, 2, 8192, 512 } };
+    tl_env env = silent_env();
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_graph graph = graph_with_constants(rows[i].terms * rows[i].channels, rows[i].channels);
+        uint64_t bytes[5] = { 0 }, scales = 4 * rows[i].channels;
+        static const tl_tensor_format formats[5] = { TL_TENSOR_FORMAT_I4, TL_TENSOR_FORMAT_I32, TL_TENSOR_FORMAT_I32,
+                                                     TL_TENSOR_FORMAT_I32, TL_TENSOR_FORMAT_I8 };
+        const tl_stored *stored;
+        made_plan made;
+        tl_apply_desc apply;
+        tl_precision_desc desc;
+        tl_precision_plan plan;
+        tl_precision_graph applied;
+        int k;
+        make_plan(&made, &graph, schemes);
+        apply = apply_desc(&graph, &made);
+        apply.any_result = 1;
+        applied_to(&apply, &applied);
+        bytes[0] = rows[i].weight_bytes;
+        bytes[1] = bytes[2] = bytes[3] = scales;
+        bytes[4] = rows[i].factor_bytes;
+        assert_int_equal(applied.graph.attributes->stored_count, 5);
+        for (stored = applied.graph.attributes->stored, k = 0; k < 5; k++) {
+            assert_int_equal(stored[k].bytes, bytes[k]);
+            assert_int_equal(stored[k].format, formats[k]);
+            assert_int_equal(stored[k].node, applied.new_nodes[1]);
+        }
+        tl_free_precision_graph(NULL, &applied);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.objective = TL_OBJECTIVE_BYTES;
+        desc.loss_limit = 1;
+        desc.schemes = 1u << TL_SCHEME_W4A8;
+        desc.any_result = 1;
+        assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_OK);
+        assert_int_equal(plan.nodes[1].scheme, TL_SCHEME_W4A8);
+        assert_int_equal(plan.bytes, 64 + 16 + 16 + rows[i].weight_bytes + 3 * scales + rows[i].factor_bytes);
+        tl_free_precision_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// A sum of w4a8 has at most 8192 products, and its channels are of equal length: other nodes do not have it.
+static void long_sums_do_not_have_weights_in_groups(void **state) {
+    static const uint8_t schemes[2] = { 0, TL_SCHEME_W4A8 };
+    static const struct { uint64_t weights, channels; const char *rule; } rows[] = {
+        { 8193, 1, "a sum of w4a8 has more than 8192 products, which 32 bits do not hold" },
+        { 3 * 8193, 3, "a sum of w4a8 has more than 8192 products, which 32 bits do not hold" },
+        { 100, 3, "biases must tell how many channels the weights have" },
+        { 3, 4, "biases must tell how many channels the weights have" } };
+    tl_env env = silent_env();
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_graph graph = graph_with_constants(rows[i].weights, rows[i].channels);
+        char sentence[160];
+        made_plan made;
+        tl_apply_desc apply;
+        tl_precision_desc desc;
+        tl_precision_plan plan;
+        make_plan(&made, &graph, schemes);
+        apply = apply_desc(&graph, &made);
+        snprintf(sentence, sizeof sentence, "tl_apply_precision: node 1 (a): stored: %s", rows[i].rule);
+        assert_refused(&apply, TL_ERROR_INVALID_ARG, sentence);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.objective = TL_OBJECTIVE_BYTES;
+        desc.loss_limit = 1;
+        desc.any_result = 1;
+        desc.schemes = 1u << I16 | 1u << TL_SCHEME_W4A8;
+        assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_OK);
+        assert_int_equal(plan.nodes[1].scheme, I16);
+        tl_free_precision_plan(NULL, &plan);
+        desc.schemes = 1u << TL_SCHEME_W4A8;
+        assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_ERROR_INFEASIBLE);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
 // DS-CNN of MLPerf Tiny: of its 22 604 bytes of weights and biases as integers of 8 bits, biases take four each,
 // and each channel has a multiplier and a shift.
 static void what_flash_holds_is_counted(void **state) {
@@ -1026,6 +1121,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(constants_are_those_of_the_scheme),
         cmocka_unit_test(what_flash_holds_is_counted),
         cmocka_unit_test(channels_must_be_known),
+        cmocka_unit_test(weights_in_groups_take_whole_bytes),
+        cmocka_unit_test(long_sums_do_not_have_weights_in_groups),
         cmocka_unit_test(conversions_cost_what_they_move),
         cmocka_unit_test(costs_are_divided_and_their_sum_is_rounded_once),
         cmocka_unit_test(random_plans_are_applied_by_the_rules),

@@ -699,7 +699,9 @@ typedef struct tl_estimate_sensitivity_desc {
 // the sum of squared gradients x squared errors, over what the scheme stores in another way: inputs and outputs
 // in its format, weights in theirs; dynamic quantises inputs and weights alone. Ranges of tensors in i8 are
 // found by the observer in the first half of the runs, those in i16 are all that was seen; weights are
-// symmetric, narrow. Noise of tensors is taken as independent; the result is good to a factor, not to percents.
+// symmetric, narrow; in w4a8 they are integers of -7 .. 7 times factors, of groups in the order in which the
+// sample has the terms of a channel. Noise of tensors is taken as independent; the result is good to a factor,
+// not to percents.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: also a sample of another count, or not finite;
 //          TL_ERROR_KERNEL: a callback failed; TL_ERROR_NO_MEMORY. *losses is all NaN after the last two and a
@@ -808,11 +810,12 @@ typedef struct tl_apply_desc {
 //
 //   outputs   elements in the format of the scheme; f32 as before
 //   saved     converted in the same way, as if it held f32 elements
-//   weights   4, 2 or 1 bytes each by the scheme; of param= scales of channels are not counted, nor the master
-//             weights that a training may keep in f32
+//   weights   32, 16, 8 or 4 bits each by the scheme; of param= scales of channels and factors of groups are
+//             not counted, nor the master weights that a training may keep in f32
 //   stored    the first constant in f32 as weights, those behind it as biases: i32 in integer schemes. Each
 //             scale of weights is a constant, too: a multiplier and a shift, i32 each, of dynamic an f32. i8
-//             and i16 have one, the others as many as the node has biases
+//             and i16 have one, the others as many as the node has biases. w4a8 has factors behind these, i8,
+//             one for each 32 weights of a channel, and each channel of weights begins at a whole byte
 //   costs     divided by the speed-up and rounded; in training so that the sum fwd + bwd is rounded once
 //
 // A conversion has op "convert" and is named conv1_i8, or split.2_i8 for a node with several outputs. If the
@@ -824,7 +827,8 @@ typedef struct tl_apply_desc {
 //
 // Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32
 //          where any_input is 0, a speed-up that is not > 0, an invalid quantisation, a scheme with a scale
-//          for each channel of a node whose constants have no biases; TL_ERROR_OVERFLOW: a cost, or more bytes
+//          for each channel of a node whose constants have no biases, w4a8 of a node whose biases do not
+//          divide its weights or with more than 8192 in a channel; TL_ERROR_OVERFLOW: a cost, or more bytes
 //          than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device. *applied is all
 //          zero then.
 // Cost:    O(nodes + inputs), and O(n log n) for n names.

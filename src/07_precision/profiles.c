@@ -27,8 +27,8 @@ static uint64_t tli_count_elements(uint64_t bytes) { return bytes / 4 + (bytes %
 #define TLI_NOISE_W8_TENSOR  (4 * TLI_NOISE_W8)
 #define TLI_NOISE_W16_TENSOR (4 * 2.88e-9)
 // Integers of -7 .. 7 for groups of 32 such weights, the largest magnitude m of a group on 7: it alone loses
-// nothing, 31 / 32 x m^2 / (12 x 7^2) of rounding where E[m^2] = 5.71, and 1 % more for factors that are rounded
-// up: 20.2 dB.
+// nothing, 31 / 32 x m^2 / (12 x 7^2) of rounding where E[m^2] = 5.71, and 1 % more for factors that are
+// rounded up: 20.2 dB.
 #define TLI_NOISE_W4    9.5e-3
 
 // Independent noise adds up over the tensors that a node reads or makes, `tensors` in number, and its
