@@ -93,6 +93,11 @@ def print_keywords(folder):
         count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
         first = first or count
         print('| %s | %.0f | %.3f |' % (name, count, count / first))
+    for name, more, flags in keywords.FORMS[1:]:
+        code = os.path.join(folder, 'device-w4a8-' + name)
+        keywords.write_code(code, 'w4a8', *more)
+        count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
+        print('| %s, `w4a8` | %.0f | %.3f |' % (name, count, count / first))
 
 
 def main():
