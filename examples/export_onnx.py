@@ -7,8 +7,8 @@
 Reads NAME.tlg, NAME.safetensors and NAME.ranges (tiny_model.py). Needs the PyPI packages onnx and numpy.
 
   schemes   f32; i8 and i8-channel: tensors of int8; w8a16 and i16: tensors of int16 (opset 21). A node in integers reads
-            integers: what is f32 before it is converted with the range of what made it. w4a8 is refused: its groups run
-            along all terms of a convolution, blocks of DequantizeLinear along one axis
+            integers: what is f32 before it is converted with the range of what made it. w4a8: tensors of int8, weights
+            of int4 in blocks of 32 (opset 21)
   scales    those of .ranges where the model has them, else of the measured range: affine on -128 .. 127, or largest /
             32767; softmax, sigmoid and tanh as TensorFlow Lite has them; pools, pads and upsamplings have that of what
             they read. Weights: largest / 127 (i16: / 32767), of the tensor or of a channel. tl_plan --weights has the same
@@ -31,10 +31,12 @@ except ImportError as missing:
 F = np.float32
 SMALLEST_SCALE = F(2.0**-23)    # of a range that is 0
 FORMATS = {'f32': None, 'i8': np.int8, 'i16': np.int16}
-SCHEMES = 'f32', 'i8', 'i8-channel', 'w8a16', 'i16'
+SCHEMES = 'f32', 'i8', 'i8-channel', 'w8a16', 'i16', 'w4a8'
+ANEW = 'i16', 'w4a8'            # schemes that quantise weights of 8 bits anew
+GROUP, MOST_W4_TERMS = 32, 8192     # w4a8: terms that share a factor, terms of a sum
 MOVES = 'avgpool', 'maxpool', 'upsample', 'pad'
 FIXED = 'softmax', 'sigmoid', 'tanh'
-OPSET, OPSET_16_BITS = 17, 21   # the oldest that does, and that QuantizeLinear has int16 from
+OPSET, OPSET_OTHERS = 17, 21    # the oldest that does, and that QuantizeLinear has int16, int4 and blocks from
 NUMPY_OF = {'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}
 
 
@@ -107,23 +109,25 @@ def float_weights(node):
 def scale_weights(node, scheme, weights):
     """A scale for each channel, all the same where the tensor has one."""
     channels = len(weights)
-    if node.scales is not None and scheme != 'i16':
+    if node.scales is not None and scheme not in ANEW:
         if len(node.scales) > 1 and scheme == 'i8':
             refuse(node, 'its weights have a scale for each channel: the scheme must be i8-channel, not i8')
         return np.broadcast_to(np.array(node.scales, F), (channels,)).copy()
     largest = np.abs(weights).max(1, initial=0)
     if scheme in ('i8', 'i16'): largest[:] = largest.max()
+    if scheme == 'w4a8': largest = (largest / F(7)).astype(F)
     return np.array([scale_largest(x, 32767 if scheme == 'i16' else 127) for x in largest], F)
 
 
 def fit_biases(node, scheme, scales, biases, step):
     """Let scales grow until the biases fit: sums of int8 have 32 bits, of which products take their part."""
     terms = int(np.prod(node.weights.shape)) // len(biases)
-    most = 2**31 - 1 - (255 * 127 * terms if scheme in ('i8', 'i8-channel') else 0)
+    most = 2**31 - 1 - {'i8': 255 * 127, 'i8-channel': 255 * 127, 'w4a8': 255 * 7 * 127}.get(scheme, 0) * terms
+    if scheme == 'w4a8' and terms > MOST_W4_TERMS: refuse(node, 'a sum of w4a8 has more than 8192 products, which 32 bits do not hold')
     if most <= 0: refuse(node, 'a sum has more than 65536 products, which 32 bits do not hold')
     grown = np.flatnonzero(np.abs(biases) > most * np.float64(step) * scales.astype(np.float64))
     if not grown.size: return scales
-    if node.scales is not None and scheme != 'i16':
+    if node.scales is not None and scheme not in ANEW:
         refuse(node, 'a bias of the model leaves no room for a sum in 32 bits')
     larger = np.abs(biases) / (most * np.float64(step)) * (1 + 1e-6)
     if not larger.max() < 3e38: refuse(node, 'a bias is too large for any scale')
@@ -134,15 +138,31 @@ def fit_biases(node, scheme, scales, biases, step):
     return scales
 
 
+def quantise_groups(weights, scales):
+    """Weights of w4a8, -7 .. 7, and the steps (channels, groups) of their groups: scales times factors."""
+    channels, terms = weights.shape
+    groups = -(-terms // GROUP)
+    padded = np.zeros((channels, groups * GROUP), F)
+    padded[:, :terms] = weights
+    most = (np.abs(padded).reshape(channels, groups, GROUP).max(2) / F(7)).astype(np.float64)
+    wide = scales.astype(np.float64).reshape(-1, 1)
+    factors = np.floor(most / wide)
+    factors = np.minimum(127, factors + (factors * wide < most))
+    steps = (scales.reshape(-1, 1) * factors.astype(F)).astype(F)
+    each = np.repeat(np.where(factors > 0, steps, F(1)), GROUP, 1)[:, :terms]
+    return np.clip(np.rint((weights.astype(F) / each).astype(F)), -7, 7).astype(np.int8), steps
+
+
 def quantise_weights(node, scheme, step):
-    """Integers (channels, terms) of weights, biases, scales; step: the scale of the input."""
+    """Integers (channels, terms) of weights, biases, scales; in w4a8 the steps of groups, too. step: the scale of the input."""
     weights, biases = float_weights(node)
     scales = fit_biases(node, scheme, scale_weights(node, scheme, weights), biases, step)
-    high, dtype = (32767, np.int16) if scheme == 'i16' else (127, np.int8)
-    if node.scales is not None and scheme != 'i16': integers = channels_first(node, array_of(node.weights))
+    high, dtype, groups = (32767, np.int16, None) if scheme == 'i16' else (127, np.int8, None)
+    if scheme == 'w4a8': integers, groups = quantise_groups(weights, scales)
+    elif node.scales is not None and scheme not in ANEW: integers = channels_first(node, array_of(node.weights))
     else: integers = np.clip(np.rint((weights / scales.reshape(-1, 1)).astype(F)), -high, high).astype(dtype)
     steps = biases / (np.float64(step) * scales.astype(np.float64))
-    return integers, (np.sign(steps) * np.floor(np.abs(steps) + 0.5)).astype(np.int32), scales
+    return integers, (np.sign(steps) * np.floor(np.abs(steps) + 0.5)).astype(np.int32), scales, groups
 
 
 # -- the model --
@@ -201,22 +221,38 @@ class Exporter:
         shape = node.inputs[k].shape
         return shape if len(shape) == 3 else (1, 1, shape[0])
 
-    def add_weights(self, node, arrange, stored):
-        """Names of weights and biases: floats, or integers behind a DequantizeLinear."""
-        scheme = self.schemes[node.name]
+    def dequantised(self, name, integers, steps, **how):
+        zero = self.constant(name + '.zero', np.zeros(np.shape(steps), integers.dtype))
+        parts = [self.constant(name + '.integers', integers), self.constant(name + '.step', steps), zero]
+        return self.op('DequantizeLinear', parts, name, **how)
+
+    def add_groups(self, name, integers, steps, image, is_flat):
+        """Weights of int4 (channels, terms) in blocks, behind that in ONNX's order."""
+        int4 = helper.make_tensor(name + '.integers', TensorProto.INT4, integers.shape, integers.ravel().tolist())
+        self.constants.append(int4)
+        x = self.op('DequantizeLinear', [int4.name, self.constant(name + '.step', steps)], name + '.terms', axis=1, block_size=GROUP)
+        x = self.op('Reshape', [x, self.constant(name + '.image', np.array([-1, *image], np.int64))], name + '.last')
+        x = self.op('Transpose', [x], name + '.first' if is_flat else name, perm=[0, 3, 1, 2])
+        if not is_flat: return x
+        return self.op('Reshape', [x, self.constant(name + '.matrix', np.array(integers.shape, np.int64))], name)
+
+    def add_weights(self, node, image, stored, is_flat=False):
+        """Names of weights and biases: floats, or integers behind a DequantizeLinear. image: height, width and channels
+        that a row of weights lies over; is_flat: they are a matrix."""
+        def arrange(w):
+            w = w.reshape(-1, *image).transpose(0, 3, 1, 2)
+            return w.reshape(len(w), -1) if is_flat else w
+        scheme, weights, bias = self.schemes[node.name], node.name + '.weights', node.name + '.bias'
         if scheme == 'f32':
-            weights, biases = float_weights(node)
-            return [self.constant('%s.%s' % (node.name, what), array.astype(F))
-                    for what, array in (('weights', arrange(weights)), ('bias', biases))]
-        integers, biases, scales = quantise_weights(node, scheme, stored.scale)
-        made, is_one = [], (scales == scales[0]).all() and scheme in ('i8', 'i16')
+            numbers, biases = float_weights(node)
+            return [self.constant(weights, arrange(numbers).astype(F)), self.constant(bias, biases.astype(F))]
+        integers, biases, scales, groups = quantise_weights(node, scheme, stored.scale)
+        is_one = (scales == scales[0]).all() and scheme in ('i8', 'i16')
         if is_one: scales = scales[0]
-        for what, array, steps in (('weights', arrange(integers), scales), ('bias', biases, scales * stored.scale)):
-            name = '%s.%s' % (node.name, what)
-            parts = [self.constant(name + '.integers', array), self.constant(name + '.step', steps),
-                     self.constant(name + '.zero', np.zeros(np.shape(steps), array.dtype))]
-            made.append(self.op('DequantizeLinear', parts, name, **({} if is_one else {'axis': 0})))
-        return made
+        how = {} if is_one else {'axis': 0}
+        if scheme == 'w4a8': made = self.add_groups(weights, integers, groups, image, is_flat)
+        else: made = self.dequantised(weights, arrange(integers), scales, **how)
+        return [made, self.dequantised(bias, biases, scales * stored.scale, **how)]
 
     def add_window(self, node, x, kind, *inputs, **more):
         top, left, bottom, right = node.pad
@@ -231,16 +267,14 @@ class Exporter:
             sizes = self.constant(node.name + '.sizes', np.array([1, node.inputs[0].elements], np.int64))
             x = self.op('Reshape', [x, sizes], node.name + '.in0.reshaped')
         image = shape if len(shape) == 3 else (1, 1, shape[0])
-        arrange = lambda w: w.reshape(-1, *image).transpose(0, 3, 1, 2).reshape(len(w), -1)
-        return self.op('Gemm', [x, *self.add_weights(node, arrange, stored)], node.name, transB=1)
+        return self.op('Gemm', [x, *self.add_weights(node, image, stored, True)], node.name, transB=1)
 
     def add_conv(self, node):
         x, stored = self.operand(node, 0, self.image_of(node))
         channels = self.image_of(node)[2]
-        height, width = node.kernel
-        if node.op == 'depthwise': arrange, group = (lambda w: w.reshape(-1, 1, height, width)), channels
-        else: arrange, group = (lambda w: w.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)), 1
-        return self.add_window(node, x, 'Conv', *self.add_weights(node, arrange, stored), dilations=node.dilation, group=group)
+        group, depth = (channels, 1) if node.op == 'depthwise' else (1, channels)
+        weights = self.add_weights(node, (*node.kernel, depth), stored)
+        return self.add_window(node, x, 'Conv', *weights, dilations=node.dilation, group=group)
 
     def add_mean(self, node):
         x, _ = self.operand(node, 0, self.image_of(node))
@@ -298,8 +332,8 @@ class Exporter:
         self.stored[node.name] = stored
 
     def opset(self):
-        is_wide = {'w8a16', 'i16'} & {*self.schemes.values(), *self.formats.values()}
-        return OPSET_16_BITS if is_wide else OPSET
+        others = {'w8a16', 'i16', 'w4a8'} & {*self.schemes.values(), *self.formats.values()}
+        return OPSET_OTHERS if others else OPSET
 
     def model(self):
         sizes = lambda node: [1, node.shape[2], *node.shape[:2]] if len(node.shape) == 3 else [1, *node.shape]

@@ -6,7 +6,7 @@
 Needs the PyPI packages onnx and numpy, and onnxruntime for --calibrate. The files are those of tiny_model.py.
 
   models    float, or QDQ (QuantizeLinear, DequantizeLinear) with activations of 8 bits and weights of int8 around 0; of
-            activations of int16 the range is kept, not the scale.
+            activations of int16 the range is kept, not the scale; weights in blocks (w4a8 of export_onnx.py) become numbers.
             Shapes are fixed, the batch is one sample (an axis 0 that is not fixed is one)
   layout    images become H x W x C, also those of inputs and outputs; weights are transposed, and those behind a
             flattened image permuted. Models that come from TensorFlow, with Transposes around, lose these
@@ -712,7 +712,8 @@ def evaluate(op, opset, arrays):
 
 def fold_op(op, model, constants, sizes):
     """{name: array} of an op that follows from constants and fixed shapes alone, else None."""
-    if op.domain not in ('', 'ai.onnx') or op.op_type == 'DequantizeLinear': return None
+    if op.domain not in ('', 'ai.onnx'): return None
+    if op.op_type == 'DequantizeLinear' and not any(a.name == 'block_size' and a.i for a in op.attribute): return None
     if any(a.type in (a.GRAPH, a.GRAPHS) for a in op.attribute): return None
     if op.op_type == 'Shape' and op.input[0] in sizes:
         keys = {a.name: a.i for a in op.attribute}

@@ -1,5 +1,5 @@
 """examples/export_onnx.py: written and read again the same plan; ONNX Runtime beside ours; scales beside the library's."""
-import contextlib, ctypes, io, json, os, random
+import contextlib, ctypes, io, json, os, random, re
 
 import export_onnx
 import import_onnx
@@ -15,7 +15,7 @@ from onnx import helper
 from support import BUILD, Case, SUFFIXES, plan
 from test_onnx import NETS, compute_rounded, rounded, run_onnx, stored_as
 
-SCHEMES = 'f32', 'i8', 'i8-channel+i8', 'i8+i8-channel+f32', 'w8a16+i16', 'i16'
+SCHEMES = 'f32', 'i8', 'i8-channel+i8', 'i8+i8-channel+f32', 'w8a16+i16', 'i16', 'w4a8+i8'
 
 
 def round_wide(y, step): return np.clip(np.rint(y / step), -32768, 32767) * step
@@ -117,7 +117,8 @@ class Numbers(Export):
                 wanted = round_wide(wanted, step)
             if node.op != 'input':
                 inputs = [made[m.name] for m in node.inputs]
-                if node.scale is None or any(m.scale is None for m in node.inputs): got = compute_rounded(node, inputs)
+                is_float = node.weights is not None and node.weight_scale is None       # those of blocks are read as numbers
+                if is_float or node.scale is None or any(m.scale is None for m in node.inputs): got = compute_rounded(node, inputs)
                 else:
                     integers = [np.rint(y / m.scale + m.zero).astype(np.int8) for y, m in zip(inputs, node.inputs)]
                     got = (interpret.compute_int(node, integers).astype(np.float64) - node.zero) * node.scale
@@ -175,6 +176,35 @@ class Numbers(Export):
             self.check_nodes(schemes)
 
 
+class Groups(Export):
+    def test_integers_and_factors_of_w4a8_are_those_of_the_library(self):
+        """The constants that tl_plan --weights writes, taken apart: the same integers, and steps that are scale times factor."""
+        self.imported_net(nets.resnet8(), 2)
+        self.exported('w4a8+i8')
+        initial = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(self.path('out.onnx')).graph.initializer}
+        words = 'loss=1e9,objective=bytes,schemes=w4a8+i8,inputs=i8,sensitive,any-result,unknown'
+        with open(self.path('profiles'), 'w') as file:
+            file.write('profiles 1\n' + ''.join('profile %s w4a8=0.001:1\n' % op for op in tiny_model.WEIGHTED) + 'profile * i8=0.001:1\n')
+        plan(self.path('net.tlg'), '--precision', words, '--profiles', self.path('profiles'), '--c-code=calls', 'net', '-o', self.folder,
+             '--weights', self.path('net.safetensors'), '--ranges', self.path('net.ranges'), '--kernels', 'own')
+        with open(self.path('net_constants.c')) as file: parts = re.findall(r'// \d+: (\S+), (\w+) in \w+\n([\d,\s]*)', file.read())
+        made = {(node, what): np.array(text.replace(',', ' ').split(), np.uint8) for node, what, text in parts}
+        weighted = [node for node in interpret.read(self.path('net')) if node.weights is not None]
+        self.assertGreater(len(weighted), 9)
+        for node in weighted:
+            integers, steps = initial[node.name + '.weights.integers'].astype(int), initial[node.name + '.weights.step']
+            channels, terms = integers.shape
+            rows, factors = made[node.name, 'weights'].reshape(channels, -1), made[node.name, 'factors'].reshape(channels, -1)
+            full = terms // 8 * 8
+            blocks = rows[:, :full // 2].reshape(channels, -1, 4)
+            ordered = np.concatenate([blocks & 15, blocks >> 4], 2).reshape(channels, full)
+            rest = rows[:, full // 2:]
+            ordered = np.concatenate([ordered, np.stack([rest & 15, rest >> 4], 2).reshape(channels, -1)], 1)[:, :terms].astype(int)
+            np.testing.assert_array_equal(ordered - 16 * (ordered > 7), integers, node.name)
+            self.assertEqual(factors.max(1).tolist(), [127] * channels)
+            np.testing.assert_allclose(127.0 * steps, steps.max(1, keepdims=True) * factors, 1e-6)
+
+
 class Scales(Export):
     def test_scales_are_those_of_the_library(self):
         """tl_find_quantization, called in the shared library: the same bits."""
@@ -219,7 +249,6 @@ class Refusals(Export):
         def drop(made): del made['precision']
         for change, sentence in ((rename, 'plan.json: is of another model: node conv_3 is missing'), (add, 'plan.json: is of another model: it has 8 nodes, not 7'),
                                  (scheme('f16'), 'conv2d conv_0: scheme f16 with format i8 is not known in QDQ'),
-                                 (scheme('w4a8'), 'conv2d conv_0: scheme w4a8 with format i8 is not known in QDQ'),
                                  (drop, 'plan.json: has no schemes: tl_plan --precision HOW --json writes them')):
             self.assertEqual(self.plan_with(change), sentence)
         with open(self.path('plan.json'), 'w') as file: file.write('{')
