@@ -7,12 +7,12 @@ Reads NAME.tlg, .safetensors and .ranges, as import_onnx.py wrote them, and feat
 train_keywords.py did. CLIPS are bytes: of each clip its label, and its features as int8, by their range in NAME.ranges. Needs
 the PyPI packages onnx and numpy.
 """
-import argparse, os, sys
+import argparse, os, sys, zipfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 import export_onnx
-from tiny_model import read_files, run, write_file
+from tiny_model import Refused, read_files, run, write_file
 import numpy as np
 
 
@@ -22,7 +22,19 @@ def quantise(node, features):
     return np.clip(np.rint(features / np.float32(scale.scale)) + scale.zero, -128, 127).astype(np.int8).reshape(len(features), -1)
 
 
-def pack(labels, clips): return np.concatenate([np.asarray(labels, np.int8)[:, None], clips], 1).tobytes()
+def pack(labels, clips):
+    """Of each clip its label and its features."""
+    return np.concatenate([np.asarray(labels, np.int8)[:, None], clips], 1).tobytes()
+
+
+def read_test(path):
+    """Features and labels of each label's first clip."""
+    try:
+        with np.load(path) as file: features, labels = file['features'], file['labels']
+        first = [int(np.flatnonzero(labels == label)[0]) for label in range(max(labels) + 1)]
+        return features[first], labels[first]
+    except (KeyError, IndexError, ValueError, TypeError, zipfile.BadZipFile):
+        raise Refused('is no .npz with features and labels 0, 1, and so on, a clip of each at least') from None
 
 
 def main(arguments=None):
@@ -34,10 +46,9 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
 
     def work():
-        with np.load(options.test) as file: features, labels = file['features'], file['labels']
-        first = [int(np.argmax(labels == label)) for label in range(labels.max() + 1)]
-        write_file(options.out, pack(labels[first], quantise(read_files(options.name)[0], features[first])))
-    return run('clips', options.test, work)
+        features, labels = read_test(options.test)
+        write_file(options.out, pack(labels, quantise(read_files(options.name)[0], features)))
+    return run('clips', '%s, %s' % (options.name, options.test), work)
 
 
 if __name__ == '__main__':

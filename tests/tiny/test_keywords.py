@@ -67,6 +67,8 @@ class Keywords(Case):
         self.assertLess(abs(heard - self.percent(run_host(self.code('i8-channel')[0], quantised(self.features)))), 1)
         clips = np.fromfile(keywords.KEPT + '.clips', np.int8).reshape(12, -1)
         np.testing.assert_array_equal(clips[:, 0], np.arange(12))
+        self.assertEqual(keywords.device_clips.main([NET, keywords.TEST, '-o', self.path('clips')]), 0)
+        self.assertEqual(os.path.getsize(self.path('clips')), clips.size)
         self.assertGreaterEqual(np.sum(run_host(folder, clips[:, 1:]).argmax(1) == clips[:, 0]), 10)
         with np.load(keywords.TEST) as file: words = ', '.join('"%s"' % word for word in file['words'])
         with open(os.path.join(keywords.DEVICE, 'main.c')) as file: self.assertIn('{ %s }' % words, file.read())
