@@ -71,7 +71,7 @@ def compare_onnx(folder, make, count=50):
 
 
 def print_keywords(folder):
-    """Accuracy of the trained keyword network on its test clips, and its instructions on a Cortex-M4."""
+    """Accuracy of the trained keyword network on its test clips."""
     why = keywords.prepare()
     if why: return print('\nkeyword network: %s' % why)
     features, labels = keywords.read_test()
@@ -85,14 +85,6 @@ def print_keywords(folder):
             code = os.path.join(folder, '-'.join([choice, *more]))
             sizes = re.search(r'(\d+) bytes of RAM.* (\d+) of constants', keywords.write_code(code, choice, *more)).groups()
             print('| %s | %s | %s | %s |' % (' '.join(['`%s`' % choice, *more]), cells(keywords.run_host(code, clips)), *sizes))
-    print('\n| a clip on a Cortex-M4 | instructions | ratio |\n|---|---|---|')
-    first = None
-    for name, more, flags in keywords.FORMS:
-        code = os.path.join(folder, 'device-' + name)
-        keywords.write_code(code, 'i8-channel', *more)
-        count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
-        first = first or count
-        print('| %s | %.0f | %.3f |' % (name, count, count / first))
 
 
 def main():
