@@ -836,13 +836,13 @@ static tl_scheme find_like(const study *s, int32_t id, tl_scheme scheme) {
 
 // What a node costs in a scheme by itself: ns, or bytes of its weights and its tensor.
 static uint64_t find_cost(const study *s, int32_t id, int32_t scheme) {
-    static const uint64_t weight_bytes[TL_SCHEME_COUNT] = { 4, 2, 2, 2, 1, 1, 1, 1, 4 };
+    static const uint64_t weight_bits[TL_SCHEME_COUNT] = { 32, 16, 16, 16, 8, 8, 8, 8, 32, 4 };
     const quantize_node *n = &s->net.nodes[id];
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
     if (s->objective == TL_OBJECTIVE_TIME) return s->costs[(size_t)id * TL_SCHEME_COUNT +
                                                            (size_t)scheme];
     return tl_find_format_bytes(format, 4 * n->elements) +
-           (n->weight_count + n->bias_count) * weight_bytes[scheme];
+           (n->weight_count + n->bias_count) * weight_bits[scheme] / 8;
 }
 
 static double find_loss(const study *s, int32_t id, int32_t scheme) {

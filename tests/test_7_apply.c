@@ -327,9 +327,10 @@ static void assert_refused(const tl_apply_desc *desc, tl_result code, const char
 // Weights, biases and scales of what is stored, scheme by scheme, against a table.
 static void constants_are_those_of_the_scheme(void **state) {
     static const char *const expected[TL_SCHEME_COUNT] = {
-        "432:f32,64:f32,12:i8", "216:f16,32:f16,12:i8", "216:bf16,32:bf16,12:i8",
-        "216:i16,64:i32,12:i8,4:i32,4:i32", "108:i8,64:i32,12:i8,4:i32,4:i32", "108:i8,64:i32,12:i8,64:i32,64:i32",
-        "108:i8,64:i32,12:i8,64:i32,64:i32", "108:i8,64:f32,12:i8,64:f32", "432:f32,64:f32,12:i8" };
+        "576:f32,64:f32,12:i8", "288:f16,32:f16,12:i8", "288:bf16,32:bf16,12:i8",
+        "288:i16,64:i32,12:i8,4:i32,4:i32", "144:i8,64:i32,12:i8,4:i32,4:i32", "144:i8,64:i32,12:i8,64:i32,64:i32",
+        "144:i8,64:i32,12:i8,64:i32,64:i32", "144:i8,64:f32,12:i8,64:f32", "576:f32,64:f32,12:i8",
+        "80:i4,64:i32,12:i8,64:i32,64:i32,16:i8" };
     char line[128], out[4096], *at;
     int32_t k;
     (void)state;
@@ -337,7 +338,7 @@ static void constants_are_those_of_the_scheme(void **state) {
         uint8_t schemes[2] = { 0, (uint8_t)k };
         tl_graph graph = graph_of("tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
                                   "node 1 a conv2d fwd=9 bwd=0 out=64 needs=none in=0 grad=no"
-                                  " stored=432:f32,64:f32,12:i8\nend 2\n");
+                                  " stored=576:f32,64:f32,12:i8\nend 2\n");
         made_plan made;
         tl_apply_desc desc;
         tl_precision_graph applied;
@@ -352,6 +353,101 @@ static void constants_are_those_of_the_scheme(void **state) {
         at[strcspn(at, " \n")] = 0;
         assert_string_equal(at, line);
         tl_free_precision_graph(NULL, &applied);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+static tl_graph graph_with_constants(uint64_t weights, uint64_t channels) {
+    char text[512];
+    snprintf(text, sizeof text, "tlg 2\nnode 0 x input fwd=0 bwd=0 out=64 needs=none in=-\n"
+             "node 1 a conv2d fwd=9 bwd=0 out=64 needs=none in=0 grad=no stored=%llu:f32,%llu:f32\nend 2\n",
+             (unsigned long long)(4 * weights), (unsigned long long)(4 * channels));
+    return graph_of(text);
+}
+
+// w4a8: two weights a byte, each channel from a whole byte on, and a factor for each 32 weights of a channel; applied, and
+// as the planner counts them.
+static void weights_in_groups_take_whole_bytes(void **state) {
+    static const uint8_t schemes[2] = { 0, TL_SCHEME_W4A8 };
+    static const struct { uint64_t terms, channels, weight_bytes, factor_bytes; } rows[] = {
+        { 1, 1, 1, 1 }, { 1, 7, 7, 7 }, { 2, 7, 7, 7 }, { 9, 16, 80, 16 }, { 31, 3, 48, 3 }, { 32, 3, 48, 3 }, { 33, 3, 51, 6 },
+        { 63, 5, 160, 10 }, { 64, 5, 160, 10 }, { 65, 5, 165, 15 }, { 8191, 2, 8192, 512 }, { 8192, 2, 8192, 512 } };
+    tl_env env = silent_env();
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_graph graph = graph_with_constants(rows[i].terms * rows[i].channels, rows[i].channels);
+        uint64_t bytes[5] = { 0 }, scales = 4 * rows[i].channels;
+        static const tl_tensor_format formats[5] = { TL_TENSOR_FORMAT_I4, TL_TENSOR_FORMAT_I32, TL_TENSOR_FORMAT_I32,
+                                                     TL_TENSOR_FORMAT_I32, TL_TENSOR_FORMAT_I8 };
+        const tl_stored *stored;
+        made_plan made;
+        tl_apply_desc apply;
+        tl_precision_desc desc;
+        tl_precision_plan plan;
+        tl_precision_graph applied;
+        int k;
+        make_plan(&made, &graph, schemes);
+        apply = apply_desc(&graph, &made);
+        apply.any_result = 1;
+        applied_to(&apply, &applied);
+        bytes[0] = rows[i].weight_bytes;
+        bytes[1] = bytes[2] = bytes[3] = scales;
+        bytes[4] = rows[i].factor_bytes;
+        assert_int_equal(applied.graph.attributes->stored_count, 5);
+        for (stored = applied.graph.attributes->stored, k = 0; k < 5; k++) {
+            assert_int_equal(stored[k].bytes, bytes[k]);
+            assert_int_equal(stored[k].format, formats[k]);
+            assert_int_equal(stored[k].node, applied.new_nodes[1]);
+        }
+        tl_free_precision_graph(NULL, &applied);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.objective = TL_OBJECTIVE_BYTES;
+        desc.loss_limit = 1;
+        desc.schemes = 1u << TL_SCHEME_W4A8;
+        desc.any_result = 1;
+        assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_OK);
+        assert_int_equal(plan.nodes[1].scheme, TL_SCHEME_W4A8);
+        assert_int_equal(plan.bytes, 64 + 16 + 16 + rows[i].weight_bytes + 3 * scales + rows[i].factor_bytes);
+        tl_free_precision_plan(NULL, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+// A sum of w4a8 has at most 8192 products, and its channels are of equal length: other nodes do not have it.
+static void long_sums_do_not_have_weights_in_groups(void **state) {
+    static const uint8_t schemes[2] = { 0, TL_SCHEME_W4A8 };
+    static const struct { uint64_t weights, channels; const char *rule; } rows[] = {
+        { 8193, 1, "a sum of w4a8 has more than 8192 products, which 32 bits do not hold" },
+        { 3 * 8193, 3, "a sum of w4a8 has more than 8192 products, which 32 bits do not hold" },
+        { 100, 3, "biases must tell how many channels the weights have" },
+        { 3, 4, "biases must tell how many channels the weights have" } };
+    tl_env env = silent_env();
+    size_t i;
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_graph graph = graph_with_constants(rows[i].weights, rows[i].channels);
+        char sentence[160];
+        made_plan made;
+        tl_apply_desc apply;
+        tl_precision_desc desc;
+        tl_precision_plan plan;
+        make_plan(&made, &graph, schemes);
+        apply = apply_desc(&graph, &made);
+        snprintf(sentence, sizeof sentence, "tl_apply_precision: node 1 (a): stored: %s", rows[i].rule);
+        assert_refused(&apply, TL_ERROR_INVALID_ARG, sentence);
+        memset(&desc, 0, sizeof desc);
+        desc.graph = &graph;
+        desc.objective = TL_OBJECTIVE_BYTES;
+        desc.loss_limit = 1;
+        desc.any_result = 1;
+        desc.schemes = 1u << I16 | 1u << TL_SCHEME_W4A8;
+        assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_OK);
+        assert_int_equal(plan.nodes[1].scheme, I16);
+        tl_free_precision_plan(NULL, &plan);
+        desc.schemes = 1u << TL_SCHEME_W4A8;
+        assert_int_equal(tl_plan_precision(&env, &desc, &plan), TL_ERROR_INFEASIBLE);
         tl_free_graph(NULL, &graph);
     }
 }
@@ -485,11 +581,12 @@ static void costs_are_divided_and_their_sum_is_rounded_once(void **state) {
 // -- random graphs, walked again --
 
 static const tl_format format_of[TL_SCHEME_COUNT] = { TL_FORMAT_F32, TL_FORMAT_F16, TL_FORMAT_BF16, TL_FORMAT_I16,
-    TL_FORMAT_I8, TL_FORMAT_I8, TL_FORMAT_I16, TL_FORMAT_F32, TL_FORMAT_F32 };
+    TL_FORMAT_I8, TL_FORMAT_I8, TL_FORMAT_I16, TL_FORMAT_F32, TL_FORMAT_F32, TL_FORMAT_I8 };
 static const uint64_t bytes_of[TL_FORMAT_COUNT] = { 4, 2, 2, 2, 1 };
-static const uint64_t weight_of[TL_SCHEME_COUNT] = { 4, 2, 2, 2, 1, 1, 1, 1, 4 };
+static const uint64_t weight_bits[TL_SCHEME_COUNT] = { 32, 16, 16, 16, 8, 8, 8, 8, 32, 4 };
 
 static uint64_t bytes_in(uint64_t bytes, uint64_t each) { return each == 4 ? bytes : (bytes + 3) / 4 * each; }
+static uint64_t bits_in(uint64_t bytes, uint64_t each) { return each == 32 ? bytes : ((bytes + 3) / 4 * each + 7) / 8; }
 
 // The old tensor that a tensor of the new graph holds; itself or a copy.
 static int32_t old_tensor_of(const tl_graph *old, const tl_precision_graph *applied, int32_t tensor) {
@@ -521,7 +618,7 @@ static void check_kept(const tl_apply_desc *desc, const tl_precision_graph *appl
     assert_int_equal(now->takes_blocks, node->takes_blocks);
     assert_int_equal(now->keep, node->keep && (format == TL_FORMAT_F32 || desc->any_result));
     assert_int_equal(now->saved_bytes, bytes_in(node->saved_bytes, bytes_of[format]));
-    assert_int_equal(now->param_bytes, bytes_in(node->param_bytes, weight_of[chosen->scheme]));
+    assert_int_equal(now->param_bytes, bits_in(node->param_bytes, weight_bits[chosen->scheme]));
     assert_int_equal(now->fwork_bytes, node->fwork_bytes);
     assert_int_equal(now->bwork_bytes, node->bwork_bytes);
     assert_int_equal(now->swork_bytes, node->swork_bytes);
@@ -1024,6 +1121,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(constants_are_those_of_the_scheme),
         cmocka_unit_test(what_flash_holds_is_counted),
         cmocka_unit_test(channels_must_be_known),
+        cmocka_unit_test(weights_in_groups_take_whole_bytes),
+        cmocka_unit_test(long_sums_do_not_have_weights_in_groups),
         cmocka_unit_test(conversions_cost_what_they_move),
         cmocka_unit_test(costs_are_divided_and_their_sum_is_rounded_once),
         cmocka_unit_test(random_plans_are_applied_by_the_rules),

@@ -795,7 +795,7 @@ static void a_wide_graph_says_what_was_found(void **state) {
     (void)state;
     memset(&env, 0, sizeof env);
     lc_init(&c, CHOICE_RANDOM, 60, 1, 0.3);
-    for (i = 0; i < 60; i++) c.losses[i * TL_SCHEME_COUNT] = 1;
+    for (i = 0; i < 60; i++) c.losses[i * LARGE_SCHEMES] = 1;
     c.desc.loss_limit = 59;
     assert_int_equal(plan_checked(&env, &c.desc, &plan), TL_ERROR_INFEASIBLE);
     assert_true(plan.nearest_limit == 60);

@@ -162,6 +162,126 @@ static void losses_are_sums_of_squares(void **state) {
     tl_free_graph(NULL, &graph);
 }
 
+// A sample of weights in channels of so many terms, each terms of `inner` side by side; gradients of different sizes.
+enum { MOST_WEIGHTS = 4096 };
+typedef struct grouped {
+    tl_sample sample;
+    float values[MOST_WEIGHTS], gradients[MOST_WEIGHTS];
+} grouped;
+
+static void draw_grouped(grouped *g, tl_random *random, int channels, int inner, int blocks) {
+    int i;
+    memset(&g->sample, 0, sizeof g->sample);
+    g->sample.values = g->values;
+    g->sample.gradients = g->gradients;
+    g->sample.count = (uint64_t)(channels * inner * blocks);
+    g->sample.channel_count = channels == 1 ? 0 : channels;
+    g->sample.inner_count = inner == 1 ? 0 : (uint64_t)inner;
+    for (i = 0; i < channels * inner * blocks; i++) {
+        g->values[i] = (float)(draw(random) * (1 + i / inner % channels));
+        g->gradients[i] = (float)draw(random);
+    }
+}
+
+// The rule of w4a8, term by term: a scale of the channel, a factor of 0 .. 127 for each group of 32, integers of -7 .. 7.
+static double noise_in_groups(const grouped *g, int channels, int inner, int terms) {
+    double sum = 0, step, scale;
+    int c, k, first, at;
+    for (c = 0; c < channels; c++)
+        for (scale = 0, first = -1; first < terms; first = first < 0 ? 0 : first + 32) {
+            int begin = first < 0 ? 0 : first, end = first < 0 || first + 32 > terms ? terms : first + 32, factor;
+            for (step = 0, k = begin; k < end; k++) {
+                at = (k / inner * channels + c) * inner + k % inner;
+                step = fmax(step, fabs((double)g->values[at]) / 7);
+            }
+            if (first < 0) { scale = step > 0 ? step / 127 : 1; continue; }   // of the whole channel
+            factor = (int)ceil(step / scale * (1 - 1e-15));
+            assert_in_range(factor, 0, 127);
+            for (k = begin; k < end; k++) {
+                double q, error;
+                at = (k / inner * channels + c) * inner + k % inner;
+                q = factor ? nearbyint((double)g->values[at] / (scale * factor)) : 0;
+                assert_true(fabs(q) <= 7);
+                error = (double)g->values[at] - q * scale * factor;
+                sum += error * error * (double)g->gradients[at] * (double)g->gradients[at];
+            }
+        }
+    return sum;
+}
+
+static void weights_in_groups_lose_what_their_rule_says(void **state) {
+    static const int shapes[][3] = { { 1, 1, 1 }, { 1, 1, 100 }, { 3, 1, 32 }, { 5, 1, 33 }, { 4, 45, 1 }, { 2, 9, 64 },
+                                     { 7, 64, 2 }, { 6, 7, 9 }, { 1, 31, 5 } };
+    static grouped g;
+    tl_random random = { 44 };
+    size_t i;
+    int k;
+    (void)state;
+    for (i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int channels = shapes[i][0], inner = shapes[i][1], terms = inner * shapes[i][2];
+        double expected, found, power = 0;
+        draw_grouped(&g, &random, channels, inner, shapes[i][2]);
+        if (i == 5)     // channel 1 is all zeros, and a group of channel 0
+            for (k = 0; k < channels * terms; k++)
+                if (k / inner % channels || (k / inner / channels * inner + k % inner) / 32 == 2) g.values[k] = 0;
+        if (i == 6) for (k = 0; k < channels * terms; k++) g.values[k] *= 1e-30f;
+        expected = noise_in_groups(&g, channels, inner, terms);
+        found = tli_sum_grouped_noise(&g.sample);
+        for (k = 0; k < channels * terms; k++) power += pow((double)g.values[k] * (double)g.gradients[k], 2);
+        assert_true(fabs(found - expected) <= 1e-5 * expected + 1e-13 * power);    // the rounding of f32, squared
+        assert_true(terms < 2 || expected > 0);
+    }
+    g.sample.inner_count = UINT64_MAX;     // all of one channel
+    g.sample.channel_count = INT32_MAX;
+    assert_true(fabs(tli_sum_grouped_noise(&g.sample) / noise_in_groups(&g, 1, 1, (int)g.sample.count) - 1) < 1e-5);
+}
+
+// The noise of the library's table is that of normal weights in groups, to 3 %: channels of 64 to 576 terms.
+static void normal_weights_lose_what_the_table_says(void **state) {
+    static grouped g;
+    tl_random random = { 45 };
+    double sum = 0, power = 0;
+    int round, i;
+    (void)state;
+    for (round = 0; round < 40; round++) {
+        draw_grouped(&g, &random, 1, 1, 64 + 128 * (round % 5));
+        for (i = 0; i < (int)g.sample.count; i++) {
+            double u = 1 - tl_next_random_ratio(&random);
+            g.values[i] = (float)(sqrt(-2 * log(u)) * cos(2 * 3.14159265358979 * tl_next_random_ratio(&random)));
+            g.gradients[i] = 1;
+            power += (double)g.values[i] * (double)g.values[i];
+        }
+        sum += tli_sum_grouped_noise(&g.sample);
+    }
+    assert_true(fabs(sum / power / TLI_NOISE_W4 - 1) < 0.03);
+}
+
+// w4a8 is estimated where it is asked for: noise of tensors in i8, and that of weights in groups.
+static void groups_are_estimated_where_they_are_asked_for(void **state) {
+    static net n;
+    static grouped g;
+    tl_graph graph = graph_of(NET);
+    tl_estimate_sensitivity_desc desc = desc_of(&graph, &n);
+    tl_quantization narrow[2];
+    double losses[2 * TL_SCHEME_COUNT], expected = 0;
+    int batch;
+    (void)state;
+    assert_int_equal(tl_estimate_sensitivity(NULL, &desc, losses, narrow, NULL), TL_OK);
+    assert_true(isnan(losses[TL_SCHEME_COUNT + TL_SCHEME_W4A8]));
+    desc.schemes = BIT(TL_SCHEME_W4A8) | BIT(TL_SCHEME_I8_CHANNEL);
+    assert_int_equal(tl_estimate_sensitivity(NULL, &desc, losses, narrow, NULL), TL_OK);
+    for (batch = 0; batch < BATCHES; batch++) {
+        run(batch, &n);
+        memcpy(g.values, n.w, sizeof n.w);
+        memcpy(g.gradients, n.dw, sizeof n.dw);
+        expected += noise_of(&narrow[0], n.x, n.dx, ROWS * K) + noise_of(&narrow[1], n.y, n.dy, ROWS * N);
+        expected += noise_in_groups(&g, N, 1, K);
+    }
+    assert_true(fabs(losses[TL_SCHEME_COUNT + TL_SCHEME_W4A8] / (expected * ROWS / 2 / BATCHES) - 1) < 1e-3);
+    assert_true(losses[TL_SCHEME_COUNT + TL_SCHEME_W4A8] > losses[TL_SCHEME_COUNT + TL_SCHEME_I8_CHANNEL]);
+    tl_free_graph(NULL, &graph);
+}
+
 // What the logits really lose in i8: the divergence of the answers, measured.
 static void an_estimate_is_near_what_is_measured(void **state) {
     static net n;
@@ -247,6 +367,9 @@ static void every_allocation_fails_in_turn(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_sums_of_squares),
+        cmocka_unit_test(weights_in_groups_lose_what_their_rule_says),
+        cmocka_unit_test(normal_weights_lose_what_the_table_says),
+        cmocka_unit_test(groups_are_estimated_where_they_are_asked_for),
         cmocka_unit_test(an_estimate_is_near_what_is_measured),
         cmocka_unit_test(bad_input_is_named),
         cmocka_unit_test(every_allocation_fails_in_turn),

@@ -141,8 +141,19 @@ static double value_of(const tl_fit_desc *d, const amounts *a) {
 
 // -- every choice --
 
+// Whether the constants of a node let it have w4a8: channels of equal length, up to 8192.
+static int may_have_groups(const tl_graph *graph, int32_t id) {
+    const tl_stored *stored = graph->attributes ? graph->attributes->stored : NULL;
+    int32_t i;
+    for (i = 0; stored && i + 1 < graph->attributes->stored_count; i++)
+        if (stored[i].node == id)   // of two
+            return stored[i].bytes % stored[i + 1].bytes == 0 && stored[i].bytes / stored[i + 1].bytes <= 8192;
+    return 1;
+}
+
 static uint32_t allowed(const problem *p, int32_t id) {
-    return p->graph.nodes[id].is_input ? (p->inputs[id] ? p->inputs[id] : 1u << TL_SCHEME_F32) : p->nodes[id];
+    if (p->graph.nodes[id].is_input) return p->inputs[id] ? p->inputs[id] : 1u << TL_SCHEME_F32;
+    return may_have_groups(&p->graph, id) ? p->nodes[id] : p->nodes[id] & ~(1u << TL_SCHEME_W4A8);
 }
 
 // The next choice in lexical order; 0 = that was the last one.
@@ -184,6 +195,14 @@ static double count_choices(const problem *p) {
 
 // -- random problems --
 
+// Weights and biases: mostly whole channels of any length, now and then more than a sum of w4a8 may have.
+static void make_constants(tl_random *random, tl_stored *stored) {
+    uint64_t channels = 1 + tl_next_random_below(random, 10), terms = 1 + tl_next_random_below(random, 100);
+    if (random_chance(random, 5)) terms = 8190 + tl_next_random_below(random, 5);
+    stored[0].bytes = 4 * (channels * terms + (random_chance(random, 15) ? tl_next_random_below(random, 3) : 0));
+    stored[1].bytes = 4 * channels;
+}
+
 // A graph of an inference: a chain with skips, now and then two outputs, in place, scratch, inputs that die or stay.
 static void make_graph(tl_random *random, int32_t count, tl_graph *graph) {
     tl_env env = silent_env();
@@ -216,8 +235,7 @@ static void make_graph(tl_random *random, int32_t count, tl_graph *graph) {
             }
             desc.keep = random_chance(random, 15);
             if (random_chance(random, 60)) {
-                stored[0].bytes = 4 * (1 + tl_next_random_below(random, 300));
-                stored[1].bytes = 4 * (1 + tl_next_random_below(random, 10));
+                make_constants(random, stored);
                 desc.stored = stored;
                 desc.stored_count = 2;
             } else desc.param_bytes = 4 * tl_next_random_below(random, 200);
@@ -228,12 +246,14 @@ static void make_graph(tl_random *random, int32_t count, tl_graph *graph) {
 
 // What each node may be, and what that loses and costs. Losses are multiples of 2^-20: their sums have no rounding.
 static void make_schemes(tl_random *random, problem *p, int most_schemes) {
-    static const tl_scheme some[] = { TL_SCHEME_F32, TL_SCHEME_I8, TL_SCHEME_I16, TL_SCHEME_F16, TL_SCHEME_I8_CHANNEL };
+    static const tl_scheme some[] = { TL_SCHEME_F32, TL_SCHEME_I8, TL_SCHEME_I16, TL_SCHEME_F16, TL_SCHEME_I8_CHANNEL,
+                                      TL_SCHEME_W4A8 };
     int32_t id, k;
     for (id = 0; id < p->graph.node_count; id++) {
         int count = random_count(random, 1, most_schemes);
         p->nodes[id] = p->inputs[id] = 0;
-        for (k = 0; k < count; k++) p->nodes[id] |= 1u << some[random_chance(random, 30) ? random_count(random, 0, 4) : k];
+        do for (k = 0; k < count; k++) p->nodes[id] |= 1u << some[random_chance(random, 30) ? random_count(random, 0, 5) : k];
+        while (!allowed(p, id));
         for (k = 0; k < TL_SCHEME_COUNT; k++) {
             p->losses[id * TL_SCHEME_COUNT + k] = k == TL_SCHEME_F32 ? 0 : (double)tl_next_random_below(random, 1 << 12) / 1048576;
             p->costs[id * TL_SCHEME_COUNT + k] = p->graph.nodes[id].is_input ? 0 : 1 + tl_next_random_below(random, 1000);
@@ -252,6 +272,7 @@ static void make_desc(tl_random *random, problem *p) {
     d->precision.graph = &p->graph;
     d->precision.losses = p->losses;
     d->precision.costs = p->costs;
+    d->precision.schemes = (1u << TL_SCHEME_COUNT) - 1;
     d->precision.node_schemes = p->nodes;
     d->precision.input_schemes = p->inputs;
     d->precision.any_result = random_chance(random, 50);
@@ -274,6 +295,8 @@ static void make_limits(tl_random *random, problem *p) {
     if (random_chance(random, 60)) d->precision.loss_limit = a.loss;
 }
 
+static long grouped_count;      // nodes in w4a8 in the choices that were checked
+
 static void check_fit(const problem *p, const tl_precision_fit *fit) {
     tl_scheme schemes[MOST_NODES];
     amounts a;
@@ -281,6 +304,7 @@ static void check_fit(const problem *p, const tl_precision_fit *fit) {
     for (i = 0; i < p->graph.node_count; i++) {
         schemes[i] = fit->plan.nodes[i].scheme;
         assert_true(allowed(p, i) >> schemes[i] & 1);
+        grouped_count += schemes[i] == TL_SCHEME_W4A8;
     }
     a = measure(p, schemes);
     assert_int_equal(a.ram, fit->ram_bytes);
@@ -383,6 +407,7 @@ static void every_choice_is_compared(void **state) {
     int round, rounds = scaled(300);
     long proven = 0, refused = 0;
     (void)state;
+    grouped_count = 0;
     for (round = 0; round < rounds; round++) {
         static problem p;
         make_graph(&random, random_count(&random, 2, 8), &p.graph);
@@ -394,6 +419,7 @@ static void every_choice_is_compared(void **state) {
         tl_free_graph(NULL, &p.graph);
     }
     assert_true(proven + refused == rounds && (rounds < 200 || (refused > rounds / 100 && refused < rounds / 2)));
+    assert_true(rounds < 200 || grouped_count > rounds / 20);
 }
 
 // -- networks for microcontrollers, against random choices and a local search from the best of them --
@@ -521,8 +547,8 @@ static void make_network(int index, int with_rows, problem *p) {
 
 // Losses that grow with the bytes a scheme saves, and differ from node to node by a factor of 30.
 static void make_network_schemes(tl_random *random, problem *p) {
-    static const double noise[TL_SCHEME_COUNT] = { 0, 1e-6, 1e-5, 3e-6, 1e-3, 5e-4, 1e-4, 1, 1 };
-    static const uint64_t time[TL_SCHEME_COUNT] = { 100, 100, 100, 60, 40, 42, 50, 1, 1 };
+    static const double noise[TL_SCHEME_COUNT] = { 0, 1e-6, 1e-5, 3e-6, 1e-3, 5e-4, 1e-4, 1, 1, 3e-3 };
+    static const uint64_t time[TL_SCHEME_COUNT] = { 100, 100, 100, 60, 40, 42, 50, 1, 1, 41 };
     int32_t id, k;
     for (id = 0; id < p->graph.node_count; id++) {
         double own = exp(3.4 * tl_next_random_ratio(random));
@@ -530,7 +556,8 @@ static void make_network_schemes(tl_random *random, problem *p) {
             p->losses[id * TL_SCHEME_COUNT + k] = noise[k] * own;
             p->costs[id * TL_SCHEME_COUNT + k] = p->graph.nodes[id].fwd_cost * time[k] / 100 + 1;
         }
-        p->nodes[id] = 1u << TL_SCHEME_F32 | 1u << TL_SCHEME_I16 | 1u << TL_SCHEME_I8 | 1u << TL_SCHEME_I8_CHANNEL;
+        p->nodes[id] = 1u << TL_SCHEME_F32 | 1u << TL_SCHEME_I16 | 1u << TL_SCHEME_I8 | 1u << TL_SCHEME_I8_CHANNEL |
+                       1u << TL_SCHEME_W4A8;
         p->inputs[id] = 0;
         if (!p->graph.nodes[id].is_input) continue;
         for (k = 0; k < TL_SCHEME_COUNT; k++) p->losses[id * TL_SCHEME_COUNT + k] = p->costs[id * TL_SCHEME_COUNT + k] = 0;
@@ -667,7 +694,7 @@ static void networks_in_rows_are_no_worse_than_a_rivals(void **state) {
     int index, count = is_soaked() ? 32 : 3, choices = is_soaked() ? 1000 : 20;
     long won = 0;
     (void)state;
-    for (index = 0; index < count; index++) compare_with_rival(index, 1, choices, &won);
+    for (index = 0; index < count; index++) compare_with_rival(is_soaked() ? index : 2 * index, 1, choices, &won);
     assert_true(won > 0);
 }
 

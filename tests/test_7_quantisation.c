@@ -57,6 +57,8 @@ static void formats_and_schemes_have_names_that_parse(void **state) {
     assert_string_equal(tl_name_scheme(TL_SCHEME_W8A16), "w8a16");
     assert_int_equal(tl_find_scheme_format(TL_SCHEME_W8A16), TL_FORMAT_I16);
     assert_int_equal(tl_find_scheme_format(TL_SCHEME_DYNAMIC), TL_FORMAT_F32);
+    assert_string_equal(tl_name_scheme(TL_SCHEME_W4A8), "w4a8");
+    assert_int_equal(tl_find_scheme_format(TL_SCHEME_W4A8), TL_FORMAT_I8);
 }
 
 static void unknown_names_and_values_are_told(void **state) {
@@ -89,6 +91,11 @@ static void bytes_of_a_format_count_a_tail_as_an_element(void **state) {
     assert_int_equal(tli_find_weight_bytes(TL_SCHEME_I16, 400), 200);
     assert_int_equal(tli_find_weight_bytes(TL_SCHEME_FAKE, 400), 400);
     assert_int_equal(tli_find_weight_bytes((tl_scheme)-3, 400), 400);
+    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W4A8, 400), 50);
+    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W4A8, 33), 5);
+    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W4A8, 0), 0);
+    assert_true(tli_find_weight_bytes(TL_SCHEME_W4A8, UINT64_MAX) == UINT64_C(1) << 61);
+    assert_true(tli_find_weight_bytes(TL_SCHEME_I16, UINT64_MAX) == UINT64_C(1) << 63);
 }
 
 // -- the rules --

@@ -6,7 +6,7 @@ check_schedule.py accepts, JSON, SVG and HTML that other parsers read, and one s
 kind of bad input. --every N: every N-th row of the small graphs only.
 Exit status 0 all facts hold, 1 not; what lacks the reference data (TL_SHARED, else ../shared) prints SKIPPED.
 """
-import argparse, csv, glob, html.parser, importlib.util, itertools, json, os, re, shutil, signal, subprocess, sys, tempfile, time
+import argparse, csv, glob, html.parser, importlib.util, itertools, json, math, os, re, shutil, signal, subprocess, sys, tempfile, time
 import xml.etree.ElementTree as xml
 from fractions import Fraction
 
@@ -671,7 +671,7 @@ def pages_are_whole():
 # -- precisions: evaluated here on their own, from the .tlg text and the table of profiles --
 
 FORMATS = {'f32': ('f32', 4), 'f16': ('f16', 2), 'bf16': ('bf16', 2), 'i16': ('i16', 2), 'i8': ('i8', 1), 'i8-channel': ('i8', 1),
-           'w8a16': ('i16', 1), 'dynamic': ('f32', 1), 'fake': ('f32', 4)}     # of tensors; bytes of a weight
+           'w8a16': ('i16', 1), 'dynamic': ('f32', 1), 'fake': ('f32', 4), 'w4a8': ('i8', Fraction(1, 2))}     # of tensors; bytes of a weight
 WIDTH = {'f32': 4, 'f16': 2, 'bf16': 2, 'i16': 2, 'i8': 1}
 PRECISION_KEYS = {'model', 'nodes', 'keep_all_peak_bytes', 'f32_peak_bytes', 'precision', 'work', 'seconds'}
 
@@ -693,7 +693,7 @@ def read_tlg(file):
 
 def words():
     """--profiles FILE: the default table, which has no speed-ups, with those that word lengths promise."""
-    gains = {'f16': 2, 'bf16': 2, 'i16': 2, 'i8': 4, 'i8-channel': 4, 'w8a16': 2, 'dynamic': 3}
+    gains = {'f16': 2, 'bf16': 2, 'i16': 2, 'i8': 4, 'i8-channel': 4, 'w8a16': 2, 'dynamic': 3, 'w4a8': 5}
     def gain(word):
         scheme, _, loss = word.partition('=')
         return '%s=%s:%d' % (scheme, loss.split(':')[0], gains[scheme]) if scheme in gains else word
@@ -778,7 +778,7 @@ class Evaluation:
         total = sum(size_in(self.nodes[i].out[k], to) for i, k, own, to in self.conversions(schemes))
         for node, scheme in zip(self.nodes, schemes):
             form, weight = FORMATS[scheme]
-            total += sum(size_in(size, form) for size in node.out) + (node.param if weight == 4 else -(-node.param // 4) * weight)
+            total += sum(size_in(size, form) for size in node.out) + (node.param if weight == 4 else math.ceil(-(-node.param // 4) * weight))
         return total
     def every(self): return itertools.product(*[list(options) for options in self.options])
 
@@ -799,7 +799,7 @@ def check_choice(evaluation, got, limit=None):
     assert got['proven'] in (0, 1, True, False)
     return schemes
 
-ALL = set(FORMATS) - {'fake'}
+ALL = set(FORMATS) - {'fake', 'w4a8'}      # where schemes= says nothing
 
 def choices_are_what_they_say():
     rows = read_profiles(planned('--default-profiles'))
@@ -821,6 +821,9 @@ def choices_are_what_they_say():
         if 'training' in how: assert ('f16' in kinds, 'bf16' in kinds) == (('f16-fits' in how), 'f16-fits' not in how), (how, kinds)
     only = chosen(MODEL, 'loss=1,schemes=f32+i16', *more)[1]
     assert {node['scheme'] for node in only['nodes']} == {'f32', 'i16'}, only
+    grouped = chosen(MODEL, 'loss=0.3,schemes=f32+i8+w4a8', *more)[1]
+    kinds = set(check_choice(Evaluation(nodes, rows, {'f32', 'i8', 'w4a8'}), grouped, Fraction(0.3)))
+    assert 'w4a8' in kinds and 'w4a8' not in {node['scheme'] for node in chosen(MODEL, 'loss=0.3', *more)[1]['nodes']}, kinds
     out = planned(MODEL, '--precision', 'loss=0.01')
     for word in ('precisions for inference', 's1b1_conv1', 'all in f32', 'as chosen'): assert word in out, out
     assert 'training' in planned(MODEL, '--precision', 'loss=0.01,training')

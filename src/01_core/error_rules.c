@@ -801,7 +801,9 @@
       "ram_bytes: no choice was found within all limits; the least of each within the others: ram %s, " \
       "flash %s, loss %s, cost %s", "budget, least budget") \
     X(STORED_CHANNELS_ARE_NOT_KNOWN, \
-      "stored: biases must tell how many channels the weights have", "node, line")
+      "stored: biases must tell how many channels the weights have", "node, line") \
+    X(STORED_SUM_OF_W4A8_IS_TOO_LONG, \
+      "stored: a sum of w4a8 has more than 8192 products, which 32 bits do not hold", "node, line")
 
 // -- errors: rules of [8] PARALLEL --
 

@@ -50,7 +50,7 @@ extern "C" {
     X(TL_PARALLELISM_AUTOMATIC, "automatic", "Automatic",        "what is fastest on the ranks of a transport")
 
 #define TLI_ENUM4(id, name, label, help) id,  // undefined again at the end of this half
-#define TLI_ENUM5(id, name, label, bytes, help) id,  // likewise
+#define TLI_ENUM5(id, name, label, bits, help) id,  // likewise
 typedef enum tl_mode             { TL_MODES(TLI_ENUM4) TL_MODE_COUNT } tl_mode;
 typedef enum tl_precision        { TL_PRECISIONS(TLI_ENUM4) TL_PRECISION_COUNT } tl_precision;
 typedef enum tl_memory           { TL_MEMORIES(TLI_ENUM4) TL_MEMORY_COUNT } tl_memory;

@@ -40,17 +40,26 @@ extern "C" {
     X(TL_FORMAT_I16,  "i16",  2, "integers of a quantisation, symmetric")                \
     X(TL_FORMAT_I8,   "i8",   1, "integers of a quantisation")
 
-// id, name, format of its tensors, bytes of a weight, rule
+// id, name, format of its tensors, bits of a weight, rule
 #define TL_SCHEMES(X) \
-    X(TL_SCHEME_F32,        "f32",        TL_FORMAT_F32,  4, "as it is")                                     \
-    X(TL_SCHEME_F16,        "f16",        TL_FORMAT_F16,  2, "stored in 16 bits, sums in f32")               \
-    X(TL_SCHEME_BF16,       "bf16",       TL_FORMAT_BF16, 2, "stored in 16 bits, sums in f32")               \
-    X(TL_SCHEME_I16,        "i16",        TL_FORMAT_I16,  2, "tensors and weights in 16 bits, a scale each") \
-    X(TL_SCHEME_I8,         "i8",         TL_FORMAT_I8,   1, "tensors and weights in 8 bits, a scale each")  \
-    X(TL_SCHEME_I8_CHANNEL, "i8-channel", TL_FORMAT_I8,   1, "as i8, weights with a scale a channel")        \
-    X(TL_SCHEME_W8A16,      "w8a16",      TL_FORMAT_I16,  1, "tensors in 16 bits, weights as i8-channel's")   \
-    X(TL_SCHEME_DYNAMIC,    "dynamic",    TL_FORMAT_F32,  1, "weights in 8 bits, inputs quantised anew")      \
-    X(TL_SCHEME_FAKE,       "fake",       TL_FORMAT_F32,  4, "quantised to 8 bits and back: i8's loss, no gain")
+    X(TL_SCHEME_F32,        "f32",        TL_FORMAT_F32,  32, "as it is")                                      \
+    X(TL_SCHEME_F16,        "f16",        TL_FORMAT_F16,  16, "stored in 16 bits, sums in f32")                \
+    X(TL_SCHEME_BF16,       "bf16",       TL_FORMAT_BF16, 16, "stored in 16 bits, sums in f32")                \
+    X(TL_SCHEME_I16,        "i16",        TL_FORMAT_I16,  16, "tensors and weights in 16 bits, a scale each")  \
+    X(TL_SCHEME_I8,         "i8",         TL_FORMAT_I8,   8, "tensors and weights in 8 bits, a scale each")    \
+    X(TL_SCHEME_I8_CHANNEL, "i8-channel", TL_FORMAT_I8,   8, "as i8, weights with a scale a channel")          \
+    X(TL_SCHEME_W8A16,      "w8a16",      TL_FORMAT_I16,  8, "tensors in 16 bits, weights as i8-channel's")    \
+    X(TL_SCHEME_DYNAMIC,    "dynamic",    TL_FORMAT_F32,  8, "weights in 8 bits, inputs quantised anew")       \
+    X(TL_SCHEME_FAKE,       "fake",       TL_FORMAT_F32,  32, \
+      "quantised to 8 bits and back: i8's loss, no gain")                                                  \
+    X(TL_SCHEME_W4A8,       "w4a8",       TL_FORMAT_I8,   4, \
+      "tensors in 8 bits, weights in 4, a factor for each 32 of a channel")
+
+// w4a8: of channel n and its term k a weight is scale[n] factor[n][k / 32] q[n][k], with q = -7 .. 7 in 4 bits
+// and factor = 0 .. 127. A sum is bias[n] + the sum over groups of factor[n][g] x (that of (x - zero point) q
+// over the group), in 32 bits, which hold 8192 products, and is requantised as one of i8-channel. Constants:
+// weights, biases, multipliers, shifts, factors. A channel begins at a whole byte; of each 8 terms byte j, of
+// four, has term j in its low half and term j + 4 in the high one; of terms behind these the earlier is low.
 
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
 
@@ -476,8 +485,8 @@ typedef struct tl_precision_desc {
     double           least_speedup;    // accuracy, custom: base_cost / cost; 0 = 1
     tl_precision_objective objective;  // 0 = time
     int32_t          training;         // 1 = backward costs count, and only f32, f16, bf16 are allowed
-    uint32_t         schemes;          // bits 1 << tl_scheme that may be chosen; 0 = all but fake (training:
-                                       // f32, f16, bf16)
+    uint32_t         schemes;          // bits 1 << tl_scheme that may be chosen; 0 = all but fake and w4a8,
+                                       // for which few targets have kernels (training: f32, f16, bf16)
     const uint32_t  *node_schemes;     // [node_count] further limits, per node; NULL, or 0 for a node = none
     int32_t          allow_sensitive;  // 1 = sensitive ops may have fewer than 16 bits
     int32_t          allow_unknown;    // 1 = ops without a row may leave f32, by the "*" row
@@ -639,7 +648,7 @@ TLDEF void      tl_free_precision_front(tl_env *env, tl_precision_front *front);
 
 typedef struct tl_sensitivity_desc {
     const tl_graph *graph;             // not NULL
-    uint32_t        schemes;           // bits 1 << tl_scheme to evaluate; 0 = all but f32 and fake
+    uint32_t        schemes;           // bits 1 << tl_scheme to evaluate; 0 = all but f32, fake and w4a8
     const uint32_t *node_schemes;      // [node_count] further limits, per node; NULL, or 0 for a node = none
     // Evaluate the network with one node in a scheme and all others in f32: *loss = how much worse it is.
     tl_result     (*evaluate)(int32_t node, tl_scheme scheme, double *loss, void *user);  // not NULL
@@ -671,7 +680,7 @@ typedef struct tl_sample {
 
 typedef struct tl_estimate_sensitivity_desc {
     const tl_graph *graph;             // not NULL
-    uint32_t        schemes;           // bits 1 << tl_scheme to estimate; 0 = all but f32 and fake
+    uint32_t        schemes;           // bits 1 << tl_scheme to estimate; 0 = all but f32, fake and w4a8
     const uint32_t *node_schemes;      // [node_count] further limits, per node; NULL, or 0 for a node = none
     int32_t         batch_count;       // > 0
     uint64_t        row_count;         // > 0: rows of a batch, over which the loss is a mean
@@ -696,7 +705,9 @@ typedef struct tl_estimate_sensitivity_desc {
 // the sum of squared gradients x squared errors, over what the scheme stores in another way: inputs and outputs
 // in its format, weights in theirs; dynamic quantises inputs and weights alone. Ranges of tensors in i8 are
 // found by the observer in the first half of the runs, those in i16 are all that was seen; weights are
-// symmetric, narrow. Noise of tensors is taken as independent; the result is good to a factor, not to percents.
+// symmetric, narrow; in w4a8 they are integers of -7 .. 7 times factors, of groups in the order in which the
+// sample has the terms of a channel. Noise of tensors is taken as independent; the result is good to a factor,
+// not to percents.
 //
 // Errors:  those of tl_check_graph; TL_ERROR_INVALID_ARG: also a sample of another count, or not finite;
 //          TL_ERROR_KERNEL: a callback failed; TL_ERROR_NO_MEMORY. *losses is all NaN after the last two and a
@@ -713,7 +724,8 @@ TL_EXPERIMENTAL tl_result tl_estimate_sensitivity(tl_env *env, const tl_estimate
 typedef struct tl_measure_profiles_desc {
     const tl_graph *graph;             // not NULL; its sizes are those that are measured
     const char     *name;              // not NULL: of the machine, for measured_on
-    uint32_t        schemes;           // bits 1 << tl_scheme to measure; 0 = all but fake; f32 always is
+    uint32_t        schemes;           // bits 1 << tl_scheme to measure; 0 = all but fake and w4a8; f32
+                                       // always is
     const uint32_t *node_schemes;      // [node_count] those that a node has kernels for; NULL, or 0 = all
     // Make a node's inputs and weights ready in a scheme; not timed. 0 = there is nothing to make.
     tl_result     (*prepare)(int32_t node, tl_scheme scheme, void *user);
@@ -804,11 +816,12 @@ typedef struct tl_apply_desc {
 //
 //   outputs   elements in the format of the scheme; f32 as before
 //   saved     converted in the same way, as if it held f32 elements
-//   weights   4, 2 or 1 bytes each by the scheme; of param= scales of channels are not counted, nor the master
-//             weights that a training may keep in f32
+//   weights   32, 16, 8 or 4 bits each by the scheme; of param= scales of channels and factors of groups are
+//             not counted, nor the master weights that a training may keep in f32
 //   stored    the first constant in f32 as weights, those behind it as biases: i32 in integer schemes. Each
 //             scale of weights is a constant, too: a multiplier and a shift, i32 each, of dynamic an f32. i8
-//             and i16 have one, the others as many as the node has biases
+//             and i16 have one, the others as many as the node has biases. w4a8 has factors behind these, i8,
+//             one for each 32 weights of a channel, and each channel of weights begins at a whole byte
 //   costs     divided by the speed-up and rounded; in training so that the sum fwd + bwd is rounded once
 //
 // A conversion has op "convert" and is named conv1_i8, or split.2_i8 for a node with several outputs. If the
@@ -820,7 +833,8 @@ typedef struct tl_apply_desc {
 //
 // Errors:  TL_ERROR_INVALID_ARG: a plan of another graph, an unknown scheme, a graph input that is not f32
 //          where any_input is 0, a speed-up that is not > 0, an invalid quantisation, a scheme with a scale
-//          for each channel of a node whose constants have no biases; TL_ERROR_OVERFLOW: a cost, or more bytes
+//          for each channel of a node whose constants have no biases, w4a8 of a node whose biases do not
+//          divide its weights or with more than 8192 in a channel; TL_ERROR_OVERFLOW: a cost, or more bytes
 //          than 64 bits hold; TL_ERROR_NO_MEMORY; those of tl_check_graph and tl_check_device. *applied is all
 //          zero then.
 // Cost:    O(nodes + inputs), and O(n log n) for n names.

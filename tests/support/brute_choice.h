@@ -113,12 +113,14 @@ static inline bc_front bc_solve(const tli_choice_desc *d) {
 
 typedef enum choice_shape { CHOICE_CHAIN, CHOICE_SERIES_PARALLEL, CHOICE_RANDOM, CHOICE_SHAPE_COUNT } choice_shape;
 
+enum { LARGE_SCHEMES = TL_SCHEME_FAKE + 1 };   // with more of them these would be other choices
+
 typedef struct large_choice {
     tli_choice_desc desc;
     uint64_t *costs, *losses, *prices;
     tli_choice_net *nets;
     int32_t *sources, *targets, *readers; int edge_count;
-    int32_t formats[TL_SCHEME_COUNT];
+    int32_t formats[LARGE_SCHEMES];
 } large_choice;
 
 #define LARGE_LIMIT ((uint64_t)1 << 40)   // a loss limit in units of the losses
@@ -154,16 +156,16 @@ static inline void lc_free(large_choice *c) {
     free(c->sources); free(c->targets); free(c->readers);
 }
 
-// The schemes of TL_SCHEMES: losses like noise powers, over six decades, of nodes that count differently; times like those
+// The schemes of TL_SCHEMES as far as fake: losses like noise powers, over six decades, of nodes that count differently; times like those
 // of kernels from bound by memory to bound by arithmetic; conversions move the tensor. limit_ratio: of what everything in
 // i8 loses, squared, so that the limits spread.
 static inline void lc_init(large_choice *c, choice_shape shape, int nodes, uint64_t seed, double limit_ratio) {
-    static const int32_t formats[TL_SCHEME_COUNT] = { 0, 1, 2, 3, 4, 4, 3, 0, 0 }, bytes[TL_FORMAT_COUNT] = { 4, 2, 2, 2, 1 };
-    static const double losses[TL_SCHEME_COUNT] = { 0, 1e-7, 1e-5, 1e-9, 1e-4, 5e-5, 2e-5, 1.5e-4, 1e-4 };
-    static const double speedups[TL_SCHEME_COUNT] = { 1, 1.8, 1.8, 1.9, 3.5, 3.3, 2.2, 1.6, 0.9 };
+    static const int32_t formats[LARGE_SCHEMES] = { 0, 1, 2, 3, 4, 4, 3, 0, 0 }, bytes[TL_FORMAT_COUNT] = { 4, 2, 2, 2, 1 };
+    static const double losses[LARGE_SCHEMES] = { 0, 1e-7, 1e-5, 1e-9, 1e-4, 5e-5, 2e-5, 1.5e-4, 1e-4 };
+    static const double speedups[LARGE_SCHEMES] = { 1, 1.8, 1.8, 1.9, 3.5, 3.3, 2.2, 1.6, 0.9 };
     tl_random r;
     double *weights = (double *)malloc((size_t)nodes * sizeof *weights), limit = 0;
-    size_t n = (size_t)nodes, s = TL_SCHEME_COUNT, i, k;
+    size_t n = (size_t)nodes, s = LARGE_SCHEMES, i, k;
     int at, reader = 0, edge;
     memset(c, 0, sizeof *c);
     r.state = seed;
@@ -197,7 +199,7 @@ static inline void lc_init(large_choice *c, choice_shape shape, int nodes, uint6
     }
     memcpy(c->formats, formats, sizeof formats);
     c->desc.node_count = nodes;
-    c->desc.scheme_count = TL_SCHEME_COUNT;
+    c->desc.scheme_count = LARGE_SCHEMES;
     c->desc.format_count = TL_FORMAT_COUNT;
     c->desc.formats = c->formats;
     c->desc.costs = c->costs;

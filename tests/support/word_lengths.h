@@ -10,10 +10,10 @@
 enum { WORD_LENGTH_ROWS = 64 };
 
 static inline void take_speedups(tl_precision_profile *row) {
-    static const double products[TL_SCHEME_COUNT] = { 1, 2, 2, 2, 4, 4, 2, 3, 1 };
-    static const double bytes[TL_SCHEME_COUNT] = { 1, 2, 2, 2, 4, 4, 4, 4, 0.5 };
-    static const double lookups[TL_SCHEME_COUNT] = { 1, 1, 1, 1, 1, 1, 1, 1.6, 1 };
-    static const double unknown[TL_SCHEME_COUNT] = { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5 };
+    static const double products[TL_SCHEME_COUNT] = { 1, 2, 2, 2, 4, 4, 2, 3, 1, 4 };
+    static const double bytes[TL_SCHEME_COUNT] = { 1, 2, 2, 2, 4, 4, 4, 4, 0.5, 8 };
+    static const double lookups[TL_SCHEME_COUNT] = { 1, 1, 1, 1, 1, 1, 1, 1.6, 1, 1 };
+    static const double unknown[TL_SCHEME_COUNT] = { 1, 1.5, 1.5, 1.5, 2, 2, 2, 2, 0.5, 2 };
     static const char *const ops[] = { "linear", "conv2d", "depthwise", "conv", "convt2d", "rnn", "gru", "lstm", "bmm",
                                        "matmul", "attention" };
     const double *from = strcmp(row->op, "*") == 0           ? unknown

@@ -252,7 +252,7 @@ static void tli_fill_fit(tli_limits *f) {
             size_t at = tli_fit_at(i, k);
             f->possible[at] = f->p.costs[at] != TL_FORBIDDEN;
             f->flash[at] = tli_find_weight_bytes((tl_scheme)k, f->graph->nodes[i].param_bytes) +
-                           tli_sum_scheme_stored(f->graph, i, (tl_scheme)k);
+                           tli_find_scheme_constants(f->graph, i, (tl_scheme)k, NULL).bytes;
         }
     tli_copy(f->net_times, f->p.net_costs, nets * sizeof *f->net_times);
     for (i = 0; i < f->p.node_count; i++) f->trial[i] = f->best[i] = f->kept[i] = TL_SCHEME_F32;

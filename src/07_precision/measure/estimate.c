@@ -49,8 +49,7 @@ static tl_result tli_fail_estimate(const tli_estimate *e, tli_rule rule, tl_resu
 // The schemes of a node to estimate, as bits.
 static uint32_t tli_find_estimated(const tli_estimate *e, int32_t id) {
     const tl_estimate_sensitivity_desc *desc = e->desc;
-    uint32_t schemes = desc->schemes ? desc->schemes
-                                     : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    uint32_t schemes = desc->schemes ? desc->schemes : TLI_USUAL_SCHEMES;
     if (e->graph->nodes[id].is_input) return 0;
     if (desc->node_schemes && desc->node_schemes[id]) schemes &= desc->node_schemes[id];
     return schemes & ~TLI_BIT(TL_SCHEME_F32);
@@ -177,6 +176,65 @@ static tl_result tli_sum_weight_noise(const tli_estimate *e, const tl_sample *we
     return result;
 }
 
+// -- noise of weights in groups, as w4a8 has them --
+
+typedef struct tli_terms {
+    const tl_sample *weights;
+    uint64_t index, count, inner;   // of so many channels this one; elements of a channel side by side
+} tli_terms;
+
+// Where a term of a channel is among the weights; what is not below their count is behind the last term.
+static uint64_t tli_find_term(const tli_terms *c, uint64_t term) {
+    return (term / c->inner * c->count + c->index) * c->inner + term % c->inner;
+}
+
+// The largest magnitude of some terms of a channel.
+static float tli_find_most_of(const tli_terms *c, uint64_t first, uint64_t end) {
+    float most = 0;
+    uint64_t at;
+    for (; first < end && (at = tli_find_term(c, first)) < c->weights->count; first++) {
+        float size = c->weights->values[at] < 0 ? -c->weights->values[at] : c->weights->values[at];
+        if (size > most) most = size;
+    }
+    return most;
+}
+
+// Sum of squared gradients x squared errors of a group: its largest magnitude is rounded up to 127ths of the
+// channel's, its factor, of which an integer of -7 .. 7 is a seventh.
+static double tli_sum_group_noise(const tli_terms *c, uint64_t first, float channel_most) {
+    uint64_t end = first + TLI_GROUP_TERMS, at;
+    float most = tli_find_most_of(c, first, end);
+    double share = 127 * (double)most, sum = 0;
+    tl_quantization q;
+    int32_t factor;
+    if (!(most > 0)) return 0;
+    share /= (double)channel_most;
+    factor = (int32_t)share + ((double)(int32_t)share < share);
+    most = (float)((double)channel_most * factor / 127);
+    tl_find_quantization(NULL, TL_RANGE_NARROW, -most, most, -7, 7, &q);   // cannot fail: all is finite
+    for (; first < end && (at = tli_find_term(c, first)) < c->weights->count; first++) {
+        float value = c->weights->values[at];
+        sum += tli_weigh_error(value, tli_round_by(&q, value), c->weights->gradients[at]);
+    }
+    return sum;
+}
+
+static double tli_sum_grouped_noise(const tl_sample *weights) {
+    double sum = 0;
+    tli_terms c;
+    uint64_t first;
+    c.weights = weights;
+    c.index = 0;
+    c.count = weights->channel_count ? (uint64_t)weights->channel_count : 1;
+    c.inner = weights->inner_count ? weights->inner_count : 1;
+    for (; c.index < c.count && tli_find_term(&c, 0) < weights->count; c.index++) {
+        float most = tli_find_most_of(&c, 0, weights->count);
+        for (first = 0; tli_find_term(&c, first) < weights->count; first += TLI_GROUP_TERMS)
+            sum += tli_sum_group_noise(&c, first, most);
+    }
+    return sum;
+}
+
 // Add the noise of a node's weights in each scheme.
 static tl_result tli_add_weight_noise(const tli_estimate *e, int32_t id) {
     double *sums = e->weight_sums + (size_t)id * TL_SCHEME_COUNT, channel = 0, whole = 0, wide = 0;
@@ -195,6 +253,8 @@ static tl_result tli_add_weight_noise(const tli_estimate *e, int32_t id) {
     sums[TL_SCHEME_I8_CHANNEL] += channel;
     sums[TL_SCHEME_W8A16] += channel;
     sums[TL_SCHEME_DYNAMIC] += channel;
+    if (tli_find_estimated(e, id) >> TL_SCHEME_W4A8 & 1)
+        sums[TL_SCHEME_W4A8] += tli_sum_grouped_noise(&weights);
     return TL_OK;
 }
 

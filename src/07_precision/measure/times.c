@@ -55,8 +55,7 @@ static tl_result tli_fail_timing(const tli_timing *t, tli_rule rule, const char 
 // The schemes of a node to time, as bits; 0 for graph inputs.
 static uint32_t tli_find_timed(const tli_timing *t, int32_t id) {
     const tl_measure_profiles_desc *desc = t->desc;
-    uint32_t schemes = desc->schemes ? desc->schemes
-                                     : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    uint32_t schemes = desc->schemes ? desc->schemes : TLI_USUAL_SCHEMES;
     if (t->graph->nodes[id].is_input) return 0;
     if (desc->node_schemes && desc->node_schemes[id]) schemes &= desc->node_schemes[id];
     return schemes | TLI_BIT(TL_SCHEME_F32);

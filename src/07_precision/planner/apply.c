@@ -25,8 +25,7 @@ static tl_result tli_check_sensitivity(tl_env *env, const tl_sensitivity_desc *d
 
 // The schemes of a node to evaluate, as bits.
 static uint32_t tli_find_evaluated(const tl_sensitivity_desc *desc, int32_t id) {
-    uint32_t schemes = desc->schemes ? desc->schemes
-                                     : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    uint32_t schemes = desc->schemes ? desc->schemes : TLI_USUAL_SCHEMES;
     if (desc->graph->nodes[id].is_input) return 0;
     if (desc->node_schemes && desc->node_schemes[id]) schemes &= desc->node_schemes[id];
     return schemes & ~TLI_BIT(TL_SCHEME_F32);
@@ -140,8 +139,7 @@ static tli_rule tli_check_applied_node(const tl_apply_desc *desc, int32_t id) {
         !(is_free && TLI_INPUT_SCHEMES >> chosen->scheme & 1)) return TLI_RULE(SCHEME_GRAPH_INPUT_MUST_BE_F32);
     if (!tli_is_amount(chosen->speedup) || (chosen->speedup == 0 && (node->fwd_cost || node->bwd_cost)))
         return TLI_RULE(SPEEDUP_MUST_BE_FINITE_AND_POSITIVE);
-    if (tli_lacks_channels(desc->graph, id, chosen->scheme)) return TLI_RULE(STORED_CHANNELS_ARE_NOT_KNOWN);
-    return TLI_NO_RULE;
+    return tli_find_constant_rule(desc->graph, id, chosen->scheme);
 }
 
 static tl_result tli_check_apply(tl_env *env, const tl_apply_desc *desc) {
@@ -420,7 +418,7 @@ static tl_result tli_add_applied(tli_apply *a, tli_graph_rules *rules, int32_t i
     desc.saved_bytes = tl_find_format_bytes(format, node->saved_bytes);
     desc.param_bytes = tli_find_weight_bytes(scheme, node->param_bytes);
     desc.stored = a->stored;
-    desc.stored_count = tli_find_scheme_stored(old, id, scheme, a->stored);
+    desc.stored_count = tli_find_scheme_constants(old, id, scheme, a->stored).count;
     desc.keep = node->keep && (format == TL_FORMAT_F32 || a->desc->any_result);
     tli_fit_rows(&desc, tli_apply_declared(old->outputs[node->first_output].format, format));
     a->new_nodes[id] = graph->node_count;

@@ -74,8 +74,7 @@ TLI_IMPL tl_precision_desc tl_default_precision(const tl_precision_desc *desc) {
     tl_precision_desc d;
     if (desc) d = *desc; else tli_zero(&d, sizeof d);
     if (!(d.least_speedup < 0) && !(d.least_speedup > 0)) d.least_speedup = 1;
-    if (!d.schemes)
-        d.schemes = d.training ? TLI_FLOAT_SCHEMES : (TLI_BIT(TL_SCHEME_COUNT) - 1) & ~TLI_BIT(TL_SCHEME_FAKE);
+    if (!d.schemes) d.schemes = d.training ? TLI_FLOAT_SCHEMES : TLI_USUAL_SCHEMES;
     if (!d.profiles && d.profile_count == 0) d.profiles = tl_find_default_profiles(&d.profile_count);
     if (!(d.performance_weight > 0) && !(d.accuracy_weight > 0)) d.performance_weight = d.accuracy_weight = 0.5;
     if (!d.round_limit) d.round_limit = 8;
@@ -213,7 +212,7 @@ static tli_option tli_find_option(const tli_precision *p, int32_t id) {
     if (o.row && o.row->sensitive && !desc->allow_sensitive) o.schemes &= ~TLI_NARROW_SCHEMES;
     if (!tli_has_f16_range(desc, id)) o.schemes &= ~TLI_BIT(TL_SCHEME_F16);
     for (k = 0; k < TL_SCHEME_COUNT; k++)
-        if (tli_lacks_channels(p->graph, id, (tl_scheme)k)) o.schemes &= ~TLI_BIT(k);
+        if (tli_find_constant_rule(p->graph, id, (tl_scheme)k)) o.schemes &= ~TLI_BIT(k);
     o.schemes &= desc->schemes & limit;
     return o;
 }
@@ -233,7 +232,7 @@ static uint64_t tli_find_node_bytes(const tli_precision *p, int32_t id, int32_t 
     tl_format format = tl_find_scheme_format((tl_scheme)scheme);
     uint64_t bytes = tli_find_weight_bytes((tl_scheme)scheme, node->param_bytes);
     int32_t k;
-    bytes += tli_sum_scheme_stored(p->graph, id, (tl_scheme)scheme);
+    bytes += tli_find_scheme_constants(p->graph, id, (tl_scheme)scheme, NULL).bytes;
     for (k = node->first_output; k < node->first_output + node->output_count; k++)
         bytes += tl_find_format_bytes(format, p->graph->outputs[k].bytes);
     return bytes;

@@ -13,29 +13,31 @@
 
 static const uint8_t tli_format_bytes[] = { TL_FORMATS(TLI_LABEL4) };
 
-// Bytes of an array of f32 elements when each takes element_bytes; a last partial element counts whole.
-static uint64_t tli_narrow_bytes(uint64_t f32_bytes, uint64_t element_bytes) {
-    return element_bytes == 4 ? f32_bytes : (f32_bytes / 4 + (f32_bytes % 4 != 0)) * element_bytes;
+// Bytes of an array of f32 elements when each takes so many bits, rounded up to a byte; a last partial element
+// counts whole.
+static uint64_t tli_narrow_bytes(uint64_t f32_bytes, uint64_t bits) {
+    uint64_t count = f32_bytes / 4 + (f32_bytes % 4 != 0);
+    return bits == 32 ? f32_bytes : count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
 
 TLI_IMPL uint64_t tl_find_format_bytes(tl_format format, uint64_t f32_bytes) {
     int known = tli_is_below((int64_t)format, TL_FORMAT_COUNT);
-    return tli_narrow_bytes(f32_bytes, known ? tli_format_bytes[format] : 4);
+    return tli_narrow_bytes(f32_bytes, known ? 8u * tli_format_bytes[format] : 32);
 }
 
 #ifndef TL_NO_PLANNERS  // a device that only runs needs no names, and tables of text would take its memory
-#define TLI_NAME5(id, name, format, bytes, help) name,      // these three are undefined again below
-#define TLI_FORMAT5(id, name, format, bytes, help) format,
-#define TLI_BYTES5(id, name, format, bytes, help) bytes,
+#define TLI_NAME5(id, name, format, bits, help) name,      // these three are undefined again below
+#define TLI_FORMAT5(id, name, format, bits, help) format,
+#define TLI_BITS5(id, name, format, bits, help) bits,
 
 static const char *const tli_format_names[] = { TL_FORMATS(TLI_NAME4) };
 static const char *const tli_scheme_names[] = { TL_SCHEMES(TLI_NAME5) };
 static const tl_format tli_scheme_formats[] = { TL_SCHEMES(TLI_FORMAT5) };
-static const uint8_t tli_weight_bytes[] = { TL_SCHEMES(TLI_BYTES5) };
+static const uint8_t tli_weight_bits[] = { TL_SCHEMES(TLI_BITS5) };
 
 #undef TLI_NAME5
 #undef TLI_FORMAT5
-#undef TLI_BYTES5
+#undef TLI_BITS5
 
 TLI_IMPL const char *tl_name_format(tl_format format) {
     return tli_name(tli_format_names, TL_FORMAT_COUNT, (int64_t)format);
@@ -52,7 +54,7 @@ TLI_IMPL tl_format tl_find_scheme_format(tl_scheme scheme) {
 // Find the bytes of the weights of a node in a scheme, from their bytes in f32.
 static uint64_t tli_find_weight_bytes(tl_scheme scheme, uint64_t f32_bytes) {
     int known = tli_is_below((int64_t)scheme, TL_SCHEME_COUNT);
-    return tli_narrow_bytes(f32_bytes, known ? tli_weight_bytes[scheme] : 4);
+    return tli_narrow_bytes(f32_bytes, known ? tli_weight_bits[scheme] : 32);
 }
 
 #ifndef TL_NO_TEXT
