@@ -7,7 +7,8 @@
 Reads NAME.tlg, NAME.safetensors and NAME.ranges (tiny_model.py). Needs the PyPI packages onnx and numpy.
 
   schemes   f32; i8 and i8-channel: tensors of int8; w8a16 and i16: tensors of int16 (opset 21). A node in integers reads
-            integers: what is f32 before it is converted with the range of what made it
+            integers: what is f32 before it is converted with the range of what made it. w4a8 is refused: its groups run
+            along all terms of a convolution, blocks of DequantizeLinear along one axis
   scales    those of .ranges where the model has them, else of the measured range: affine on -128 .. 127, or largest /
             32767; softmax, sigmoid and tanh as TensorFlow Lite has them; pools, pads and upsamplings have that of what
             they read. Weights: largest / 127 (i16: / 32767), of the tensor or of a channel. tl_plan --weights has the same

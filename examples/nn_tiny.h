@@ -5,25 +5,34 @@
 
        i8       activations int8 with a zero point -128 .. 127
        i16      activations int16 with zero point 0; weights are int8 there, too (w8a16)
+       w4       activations as i8, weights of 4 bits (w4a8)
        weights  int8 -127 .. 127 with zero point 0, one scale for all or one an output channel
        bias     int32 of scale (scale of in) (scale of weights)
 
    The bits are those of TensorFlow Lite and of CMSIS-NN. i8 rounds twice (nn_int_scale); sums of
    i16 have 64 bits and are rounded once, with a multiplier of 16 bits, as those two do it where
-   biases have 64 bits.
+   biases have 64 bits. w4 is nobody else's; it rounds as i8.
 
    Images are (H, W, C), one at a time. Weights are
        conv2d      (N, height, width, C)
        depthwise   (height, width, N), N = m C; channel n of the output reads channel n / m
        linear      (N, K)
+   and those of w4, of each op, (N, K), K as a sum goes: depthwise (N, height, width). A weight is
+   q factor (scale of its channel), q -7 .. 7, a factor 0 .. 127 for each 32 terms. Each channel
+   begins at a whole byte; q lie so that a word, masked, is those of two words of the input:
+
+       byte      0     1     2     3          terms behind the last full block of 8:
+       low       q0    q1    q2    q3             low  q0    q2    q4    q6
+       high      q4    q5    q6    q7             high q1    q3    q5    0
 
    ROWS        Each kernel has a form for rows first .. first + count - 1 of its output, _rows. Its
                operands are found row by row, so they may be rings (line buffers) that hold no
                more than what somebody still reads. The bits are the same, however many rows a
                call makes.
    IN PLACE    add, mul, scale, lookup, softmax: out may be an input of as many elements.
-   LIMITS      Terms of a sum: i8 65536, i16 2^24. Shifts: -31 .. 30, of i16 sums -31 .. 7. Kernels
-               check nothing; nn_tiny_check_window and nn_tiny_check_weights say what is wrong.
+   LIMITS      Terms of a sum: i8 65536, i16 2^24, w4 8192. Shifts: -31 .. 30, of i16 sums -31 .. 7.
+               Kernels check nothing; nn_tiny_check_window, nn_tiny_check_weights and those of _w4
+               say what is wrong.
    STACK       1 KiB at most, with all that a kernel calls.
    SPEED       -O2. Where there are DSP instructions (__ARM_FEATURE_DSP: Cortex-M4, M7, M33), sums
                take two products an instruction. The bits are the same.
@@ -32,8 +41,8 @@
                R = rows of a matrix, K = terms of a sum
 
    CONTENTS    (search for "// -- ")
-               operands    checks    windows    sums of products    conv2d    linear    depthwise
-               pools    elementwise    softmax    floats    rows    moves
+               operands    checks    windows    sums of products    weights of 4 bits    conv2d
+               linear    depthwise    pools    elementwise    softmax    floats    rows    moves
    nn_fixed.h  requantise    quantise    lookup
 */
 #ifndef NN_TINY_H
@@ -47,11 +56,14 @@
 #ifdef __GNUC__  // and clang; -ffreestanding has no <string.h>
 // A function of which its caller does not take over the frame.
 #define NN_TINY_APART static __attribute__((noinline, unused))
+// A function that each caller takes over, with the constants that it is called with.
+#define NN_TINY_INLINE static inline __attribute__((always_inline))
 #define NN_TINY_COPY(to, from, bytes) __builtin_memcpy(to, from, bytes)
 #define NN_TINY_FILL(to, byte, bytes) __builtin_memset(to, byte, bytes)
 #else
 #include <string.h>
 #define NN_TINY_APART static inline
+#define NN_TINY_INLINE static inline
 #define NN_TINY_COPY(to, from, bytes) memcpy(to, from, bytes)
 #define NN_TINY_FILL(to, byte, bytes) memset(to, byte, bytes)
 #endif
@@ -93,6 +105,12 @@ typedef struct nn_tiny_weights {
     const int32_t *shifts;       // (N), or (1)
     int32_t per_channel;         // 1 = multipliers and shifts are (N)
 } nn_tiny_weights;
+
+// Weights of 4 bits: two a byte, with a factor for each group of 32 terms.
+typedef struct nn_tiny_weights_w4 {
+    nn_tiny_weights packed;  // weights: (N, ceil(K / 2)) bytes
+    const int8_t *factors;   // (N, ceil(K / 32)), 0 .. 127
+} nn_tiny_weights_w4;
 
 // What integers come in and go out.
 typedef struct nn_tiny_target {
@@ -159,12 +177,16 @@ static inline int32_t nn_tiny_finish_wide(int64_t sum, int32_t multiplier, int32
 
 // -- checks: for those who make geometry and weights; kernels believe them --
 
+static inline int64_t nn_tiny_count_terms(const nn_tiny_window *w, int is_depthwise) {
+    int64_t area = (int64_t)w->height * w->width;
+    return is_depthwise ? area : area * w->in_channels;
+}
+
 // What is wrong with a window; NULL = nothing. is_depthwise: out_channels are a multiple of
 // in_channels; bytes: of an element.
 static inline const char *nn_tiny_check_window(const nn_tiny_window *w, int is_depthwise,
                                                int32_t bytes) {
-    int64_t area = (int64_t)w->height * w->width;
-    int64_t K = is_depthwise ? area : area * w->in_channels, most = bytes == 1 ? 65536 : 1 << 24;
+    int64_t K = nn_tiny_count_terms(w, is_depthwise), most = bytes == 1 ? 65536 : 1 << 24;
     if (w->in_height < 1 || w->in_width < 1 || w->in_channels < 1)
         return "the input has no elements";
     if (w->out_height < 1 || w->out_width < 1 || w->out_channels < 1)
@@ -184,6 +206,13 @@ static inline const char *nn_tiny_check_window(const nn_tiny_window *w, int is_d
     return K > most ? "a sum has too many terms" : NULL;
 }
 
+// The same of a window over weights of 4 bits.
+static inline const char *nn_tiny_check_window_w4(const nn_tiny_window *w, int is_depthwise) {
+    const char *text = nn_tiny_check_window(w, is_depthwise, 1);
+    if (text) return text;
+    return nn_tiny_count_terms(w, is_depthwise) > 8192 ? "a sum has too many terms" : NULL;
+}
+
 // The same of N channels of weights.
 static inline const char *nn_tiny_check_weights(const nn_tiny_weights *w, int32_t N,
                                                 int32_t bytes) {
@@ -194,6 +223,18 @@ static inline const char *nn_tiny_check_weights(const nn_tiny_weights *w, int32_
             return "a multiplier is not 0, nor 2^30 .. 2^31 - 1";
         if (w->shifts[n] < -31 || w->shifts[n] > most) return "a shift is out of range";
     }
+    return NULL;
+}
+
+// The same of weights of 4 bits, of sums of K terms.
+static inline const char *nn_tiny_check_weights_w4(const nn_tiny_weights_w4 *w, int32_t N,
+                                                   int32_t K) {
+    const char *text = nn_tiny_check_weights(&w->packed, N, 1);
+    int32_t i, groups = K / 32 + (K % 32 > 0);
+    if (text) return text;
+    if (!w->factors) return "an array is missing";
+    for (i = 0; i < N * groups; i++)
+        if (w->factors[i] < 0) return "a factor is below 0";
     return NULL;
 }
 
@@ -267,7 +308,6 @@ static inline const unsigned char *nn_tiny_next_row(nn_tiny_cursor *cursor) {
 
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)
 #define NN_TINY_DSP
-#define NN_TINY_INLINE static inline __attribute__((always_inline))
 
 typedef struct nn_tiny_word {
     int8_t bytes[4];
@@ -336,20 +376,18 @@ static inline uint32_t nn_tiny_offsets(int32_t offset) {
 #endif
 
 enum {
-    NN_TINY_PATCH = 176,  // bytes of a window, or of a part of it: 3 x 3 x 16 fits
+    NN_TINY_GROUP = 32,   // terms that share a factor of weights of 4 bits
+    NN_TINY_TAPS = 256,   // weights of 4 bits that a depthwise window unpacks
+    NN_TINY_PATCH = 160,  // bytes of a window, or of a part of it: whole groups; 3 x 3 x 16 fits
     NN_TINY_CHANNELS = 8  // output channels whose sums are kept from part to part, an even number
 };
 
 #ifdef NN_TINY_DSP
-// Four terms of two windows and two rows of weights.
-NN_TINY_INLINE void nn_tiny_multiply_four(int32_t *sums, uint32_t offsets, const int8_t *x,
-                                          const int8_t *w0, const int8_t *w1) {
-    uint32_t b = nn_tiny_load(w0), b_even = nn_tiny_even_weights(b), a, a_even, c, c_even;
-    b = nn_tiny_odd_weights(b);
-    c = nn_tiny_load(w1);
-    c_even = nn_tiny_even_weights(c);
-    c = nn_tiny_odd_weights(c);
-    a = nn_tiny_load(x);
+// Four terms of two windows and of two rows of weights, b and c.
+NN_TINY_INLINE void nn_tiny_multiply_pairs(int32_t *sums, uint32_t offsets, const int8_t *x,
+                                           uint32_t b_even, uint32_t b, uint32_t c_even,
+                                           uint32_t c) {
+    uint32_t a = nn_tiny_load(x), a_even;
     a_even = nn_tiny_even(offsets, a);
     a = nn_tiny_odd(offsets, a);
     sums[0] = nn_tiny_add_pair(a_even, b_even, sums[0]);
@@ -363,6 +401,16 @@ NN_TINY_INLINE void nn_tiny_multiply_four(int32_t *sums, uint32_t offsets, const
     sums[3] = nn_tiny_add_pair(a_even, c_even, sums[3]);
     sums[2] = nn_tiny_add_pair(a, b, sums[2]);
     sums[3] = nn_tiny_add_pair(a, c, sums[3]);
+}
+
+NN_TINY_INLINE void nn_tiny_multiply_four(int32_t *sums, uint32_t offsets, const int8_t *x,
+                                          const int8_t *w0, const int8_t *w1) {
+    uint32_t b = nn_tiny_load(w0), b_even = nn_tiny_even_weights(b), c, c_even;
+    b = nn_tiny_odd_weights(b);
+    c = nn_tiny_load(w1);
+    c_even = nn_tiny_even_weights(c);
+    c = nn_tiny_odd_weights(c);
+    nn_tiny_multiply_pairs(sums, offsets, x, b_even, b, c_even, c);
 }
 #endif
 
@@ -445,6 +493,164 @@ static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const
     sums[3] = s3;
 }
 
+// -- weights of 4 bits --
+//
+// With DSP instructions a mask leaves the nibbles of two bytes as the upper 4 of 16 bits, 4096 q,
+// and the sum of a group is shifted back at its end: 32 255 7 4096 < 2^31.
+
+static inline int32_t nn_tiny_low(int8_t byte) { return ((byte & 15) ^ 8) - 8; }
+
+// Term i behind the last full block.
+static inline int32_t nn_tiny_nibble(const int8_t *w, int32_t i) {
+    return i & 1 ? w[i / 2] >> 4 : nn_tiny_low(w[i / 2]);
+}
+
+static inline int32_t nn_tiny_count_groups(int32_t K) {
+    return (K + NN_TINY_GROUP - 1) / NN_TINY_GROUP;
+}
+
+// Weight k of a channel, its factor in it.
+static inline int32_t nn_tiny_find_weight(const int8_t *w, const int8_t *factors, int32_t K,
+                                          int32_t k) {
+    int32_t q;
+    w += k / 8 * 4;
+    if (k / 8 == K / 8) q = nn_tiny_nibble(w, k % 8);
+    else q = k & 4 ? w[k % 4] >> 4 : nn_tiny_low(w[k % 4]);
+    return q * factors[k / NN_TINY_GROUP];
+}
+
+// The products of one term of two windows and a weight: sums[0], sums[2].
+static inline void nn_tiny_multiply_one(int32_t *sums, const int8_t *x, int32_t offset, int32_t q) {
+    sums[0] += (x[0] + offset) * q;
+    sums[2] += (x[NN_TINY_PATCH] + offset) * q;
+}
+
+#ifdef NN_TINY_DSP
+// Numbers 0 and 2 of the low nibbles, shift = 12, or of the high ones, 8; numbers 1 and 3 are 8
+// bits further.
+NN_TINY_INLINE uint32_t nn_tiny_nibbles(uint32_t bytes, int shift) {
+    return (bytes << shift) & 0xF000F000u;
+}
+
+// Eight terms of two windows and two rows of weights. Words are loaded twice: registers are few.
+NN_TINY_INLINE void nn_tiny_multiply_eight(int32_t *sums, uint32_t offsets, const int8_t *x,
+                                           const int8_t *w0, const int8_t *w1) {
+    uint32_t b = nn_tiny_load(w0), c = nn_tiny_load(w1);
+    nn_tiny_multiply_pairs(sums, offsets, x, nn_tiny_nibbles(b, 12), nn_tiny_nibbles(b, 4),
+                           nn_tiny_nibbles(c, 12), nn_tiny_nibbles(c, 4));
+    b = nn_tiny_load(w0);
+    c = nn_tiny_load(w1);
+    nn_tiny_multiply_pairs(sums, offsets, x + 4, nn_tiny_nibbles(b, 8), nn_tiny_nibbles(b, 0),
+                           nn_tiny_nibbles(c, 8), nn_tiny_nibbles(c, 0));
+}
+
+// sum + the products of eight terms: pairs 0 2, 1 3, 4 6, 5 7.
+NN_TINY_INLINE int32_t nn_tiny_add_eight(const uint32_t *pairs, const int8_t *w, int32_t sum) {
+    uint32_t b = nn_tiny_load(w);
+    sum = nn_tiny_add_pair(pairs[0], nn_tiny_nibbles(b, 12), sum);
+    sum = nn_tiny_add_pair(pairs[1], nn_tiny_nibbles(b, 4), sum);
+    sum = nn_tiny_add_pair(pairs[2], nn_tiny_nibbles(b, 8), sum);
+    return nn_tiny_add_pair(pairs[3], nn_tiny_nibbles(b, 0), sum);
+}
+#endif
+
+static inline const int8_t *nn_tiny_end_group(const int8_t *x, const int8_t *end) {
+    return end - x > NN_TINY_GROUP ? x + NN_TINY_GROUP : end;
+}
+
+// sums (2, 2) += the products, group by group. f0, f1: the factors of both rows of weights.
+static inline void nn_tiny_multiply_w4(int32_t *sums, const int8_t *x, const int8_t *w0,
+                                       const int8_t *w1, const int8_t *f0, const int8_t *f1,
+                                       int32_t n, int32_t offset) {
+    const int8_t *end = x + n;
+#ifdef NN_TINY_DSP
+    uint32_t offsets = nn_tiny_offsets(offset);
+#endif
+    for (; x < end; f0++, f1++) {
+        const int8_t *stop = nn_tiny_end_group(x, end);
+        int32_t s[4] = {0, 0, 0, 0}, i;
+#ifdef NN_TINY_DSP
+        for (; stop - x >= 16; x += 16, w0 += 8, w1 += 8) {
+            nn_tiny_multiply_eight(s, offsets, x, w0, w1);
+            nn_tiny_multiply_eight(s, offsets, x + 8, w0 + 4, w1 + 4);
+        }
+        for (; stop - x >= 8; x += 8, w0 += 4, w1 += 4)
+            nn_tiny_multiply_eight(s, offsets, x, w0, w1);
+        s[0] >>= 12;
+        s[1] >>= 12;
+        s[2] >>= 12;
+        s[3] >>= 12;
+#endif
+        for (; stop - x >= 8; x += 4)
+            for (i = 0; i < 4; i++, x++, w0++, w1++) {
+                nn_tiny_multiply_one(s, x, offset, nn_tiny_low(*w0));
+                nn_tiny_multiply_one(s + 1, x, offset, nn_tiny_low(*w1));
+                nn_tiny_multiply_one(s, x + 4, offset, *w0 >> 4);
+                nn_tiny_multiply_one(s + 1, x + 4, offset, *w1 >> 4);
+            }
+        for (i = 0; x < stop; x++, i++) {
+            nn_tiny_multiply_one(s, x, offset, nn_tiny_nibble(w0, i));
+            nn_tiny_multiply_one(s + 1, x, offset, nn_tiny_nibble(w1, i));
+        }
+        sums[0] += s[0] * *f0;
+        sums[1] += s[1] * *f1;
+        sums[2] += s[2] * *f0;
+        sums[3] += s[3] * *f1;
+    }
+}
+
+// One window and four rows of weights, with factors that lie `groups` apart: sums (4) += the
+// products.
+static inline void nn_tiny_multiply_row_w4(int32_t *sums, const int8_t *x, const int8_t *w,
+                                           const int8_t *f, int32_t K, int32_t offset) {
+    int32_t groups = nn_tiny_count_groups(K), step = (K + 1) / 2, i, a, b;
+    const int8_t *end = x + K;
+#ifdef NN_TINY_DSP
+    uint32_t offsets = nn_tiny_offsets(offset);
+#endif
+    for (; x < end; f++) {
+        const int8_t *stop = nn_tiny_end_group(x, end);
+        int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+#ifdef NN_TINY_DSP
+        for (; stop - x >= 8; x += 8, w += 4) {
+            uint32_t x03 = nn_tiny_load(x), x47 = nn_tiny_load(x + 4), pairs[4];
+            pairs[0] = nn_tiny_even(offsets, x03);
+            pairs[1] = nn_tiny_odd(offsets, x03);
+            pairs[2] = nn_tiny_even(offsets, x47);
+            pairs[3] = nn_tiny_odd(offsets, x47);
+            s0 = nn_tiny_add_eight(pairs, w, s0);
+            s1 = nn_tiny_add_eight(pairs, w + step, s1);
+            s2 = nn_tiny_add_eight(pairs, w + 2 * step, s2);
+            s3 = nn_tiny_add_eight(pairs, w + 3 * step, s3);
+        }
+        s0 >>= 12;
+        s1 >>= 12;
+        s2 >>= 12;
+        s3 >>= 12;
+#endif
+        for (; stop - x >= 8; x += 4)
+            for (i = 0; i < 4; i++, x++, w++) {
+                a = x[0] + offset;
+                b = x[4] + offset;
+                s0 += a * nn_tiny_low(w[0]) + b * (w[0] >> 4);
+                s1 += a * nn_tiny_low(w[step]) + b * (w[step] >> 4);
+                s2 += a * nn_tiny_low(w[2 * step]) + b * (w[2 * step] >> 4);
+                s3 += a * nn_tiny_low(w[3 * step]) + b * (w[3 * step] >> 4);
+            }
+        for (i = 0; x < stop; x++, i++) {
+            a = x[0] + offset;
+            s0 += a * nn_tiny_nibble(w, i);
+            s1 += a * nn_tiny_nibble(w + step, i);
+            s2 += a * nn_tiny_nibble(w + 2 * step, i);
+            s3 += a * nn_tiny_nibble(w + 3 * step, i);
+        }
+        sums[0] += s0 * f[0];
+        sums[1] += s1 * f[groups];
+        sums[2] += s2 * f[2 * groups];
+        sums[3] += s3 * f[3 * groups];
+    }
+}
+
 // -- conv2d --
 //
 // Two pixels of the output at a time. Their windows are laid side by side in patches on the stack,
@@ -457,14 +663,18 @@ static inline void nn_tiny_multiply_row_i8(int32_t *sums, const int8_t *x, const
 //                         +--+
 // A pixel that is left over is read where it lies, if its window is a run of the input.
 
+// Of which numbers a convolution is. Passed by value, so that a compiler sees of which it never is.
+typedef enum nn_tiny_kind { NN_TINY_I8, NN_TINY_I16, NN_TINY_W4 } nn_tiny_kind;
+
 typedef struct nn_tiny_conv {
     const nn_tiny_out *out;
     const nn_tiny_in *in;
     const nn_tiny_window *window;
     const nn_tiny_weights *w;
     const nn_tiny_target *to;
-    int32_t bytes;  // of an element: 1 or 2
-    int32_t K;      // terms of a sum
+    const int8_t *factors;  // of weights of 4 bits; NULL = they have none
+    int32_t bytes;          // of an element: 1 or 2
+    int32_t K;              // terms of a sum
 } nn_tiny_conv;
 
 // A pixel of the output.
@@ -539,6 +749,11 @@ NN_TINY_APART void nn_tiny_fill_patch(unsigned char *patch, const nn_tiny_conv *
     }
 }
 
+// Bytes of the weights of a channel.
+static inline int32_t nn_tiny_row_bytes(int32_t K, nn_tiny_kind kind) {
+    return kind == NN_TINY_W4 ? (K + 1) / 2 : K;
+}
+
 // Which channels and terms of two pixels are summed.
 typedef struct nn_tiny_block {
     const unsigned char *x;      // terms k0 .. k0 + n - 1 of their windows
@@ -567,19 +782,32 @@ static inline void nn_tiny_write_i8(unsigned char *out0, unsigned char *out1, in
     ((int8_t *)out1)[n] = (int8_t)nn_tiny_finish(sum1, multiplier, shift, c->to);
 }
 
+// sums (2, 2) += the products of channels n and n + step.
+NN_TINY_INLINE void nn_tiny_multiply_block(int32_t *sums, const nn_tiny_conv *c,
+                                           const nn_tiny_block *b, int32_t n, int32_t step,
+                                           nn_tiny_kind kind) {
+    const int8_t *x = (const int8_t *)b->x, *w = c->w->weights;
+    int32_t row = nn_tiny_row_bytes(c->K, kind), offset = -c->to->in_zero;
+    w += (ptrdiff_t)n * row;
+    if (kind == NN_TINY_W4) {
+        int32_t groups = nn_tiny_count_groups(c->K);
+        const int8_t *f = c->factors + (ptrdiff_t)n * groups + b->k0 / NN_TINY_GROUP;
+        w += b->k0 / 2;
+        nn_tiny_multiply_w4(sums, x, w, w + step * row, f, f + step * groups, b->n, offset);
+    } else nn_tiny_multiply_i8(sums, x, w + b->k0, w + b->k0 + step * row, b->n, offset);
+}
+
 // Two pixels, two channels at a time; `kept`: sums of parts of the terms, (channels, 2).
-NN_TINY_APART void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
-                                        const nn_tiny_block *b) {
+NN_TINY_INLINE void nn_tiny_sum_block(int32_t *kept, const nn_tiny_conv *c, const nn_tiny_block *b,
+                                      nn_tiny_kind kind) {
     for (int32_t j = 0; j < b->channels; j += 2, kept += 4) {
         int32_t sums[4], n = b->n0 + j, is_pair = j + 1 < b->channels;
-        const int8_t *w = c->w->weights + (ptrdiff_t)n * c->K + b->k0;
         if (b->k0) NN_TINY_COPY(sums, kept, sizeof sums);
         else {
             sums[0] = sums[2] = nn_tiny_bias(c->w, n);
             sums[1] = sums[3] = nn_tiny_bias(c->w, n + is_pair);
         }
-        nn_tiny_multiply_i8(sums, (const int8_t *)b->x, w, is_pair ? w + c->K : w, b->n,
-                            -c->to->in_zero);
+        nn_tiny_multiply_block(sums, c, b, n, is_pair, kind);
         if (!b->is_last) {
             NN_TINY_COPY(kept, sums, sizeof sums);
             continue;
@@ -589,23 +817,47 @@ NN_TINY_APART void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
     }
 }
 
+NN_TINY_APART void nn_tiny_sum_block_i8(int32_t *kept, const nn_tiny_conv *c,
+                                        const nn_tiny_block *b) {
+    nn_tiny_sum_block(kept, c, b, NN_TINY_I8);
+}
+
+NN_TINY_APART void nn_tiny_sum_block_w4(int32_t *kept, const nn_tiny_conv *c,
+                                        const nn_tiny_block *b) {
+    nn_tiny_sum_block(kept, c, b, NN_TINY_W4);
+}
+
 // One pixel whose window is a run of the input: four channels at a time.
-NN_TINY_APART void nn_tiny_conv_run_i8(const nn_tiny_conv *c, const nn_tiny_pixel *p,
-                                       const int8_t *x) {
-    int32_t N = c->window->out_channels, n = 0, i, K = c->K;
+NN_TINY_INLINE void nn_tiny_conv_run(const nn_tiny_conv *c, const nn_tiny_pixel *p, const int8_t *x,
+                                     nn_tiny_kind kind) {
+    int32_t N = c->window->out_channels, n = 0, i, K = c->K, offset = -c->to->in_zero;
+    int32_t row = nn_tiny_row_bytes(K, kind), groups = nn_tiny_count_groups(K);
     int8_t *out = (int8_t *)p->row + (ptrdiff_t)p->x * N;
-    const int8_t *w = c->w->weights;
-    for (; n + 4 <= N; n += 4, w += 4 * K) {
+    const int8_t *w = c->w->weights, *f = c->factors;
+    for (; n + 4 <= N; n += 4, w += 4 * row) {
         int32_t sums[4];
         for (i = 0; i < 4; i++) sums[i] = nn_tiny_bias(c->w, n + i);
-        nn_tiny_multiply_row_i8(sums, x, w, K, K, -c->to->in_zero);
+        if (kind == NN_TINY_W4) nn_tiny_multiply_row_w4(sums, x, w, f + n * groups, K, offset);
+        else nn_tiny_multiply_row_i8(sums, x, w, K, K, offset);
         for (i = 0; i < 4; i++) out[n + i] = nn_tiny_finish_i8(sums[i], n + i, c->w, c->to);
     }
-    for (; n < N; n++, w += K) {
+    for (; n < N; n++, w += row) {
         int32_t sum = nn_tiny_bias(c->w, n);
-        for (i = 0; i < K; i++) sum += (x[i] - c->to->in_zero) * w[i];
+        for (i = 0; i < K; i++)
+            sum += (x[i] + offset) *
+                   (kind == NN_TINY_W4 ? nn_tiny_find_weight(w, f + n * groups, K, i) : w[i]);
         out[n] = nn_tiny_finish_i8(sum, n, c->w, c->to);
     }
+}
+
+NN_TINY_APART void nn_tiny_conv_run_i8(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+                                       const int8_t *x) {
+    nn_tiny_conv_run(c, p, x, NN_TINY_I8);
+}
+
+NN_TINY_APART void nn_tiny_conv_run_w4(const nn_tiny_conv *c, const nn_tiny_pixel *p,
+                                       const int8_t *x) {
+    nn_tiny_conv_run(c, p, x, NN_TINY_W4);
 }
 
 static inline void nn_tiny_write_i16(unsigned char *out, int32_t n, int64_t sum,
@@ -633,7 +885,7 @@ NN_TINY_APART void nn_tiny_sum_block_i16(int64_t *kept, const nn_tiny_conv *c,
 
 // Two pixels; the second may be the first once more.
 NN_TINY_APART void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel *p,
-                                     const nn_tiny_pixel *q) {
+                                     const nn_tiny_pixel *q, nn_tiny_kind kind) {
     union {
         unsigned char bytes[2 * NN_TINY_PATCH];
         int16_t words[1];
@@ -647,7 +899,7 @@ NN_TINY_APART void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel 
     b.out0 = p->row + (ptrdiff_t)p->x * N * c->bytes;
     b.out1 = q->row + (ptrdiff_t)q->x * N * c->bytes;
     b.x = patch.bytes;
-    if (c->bytes == 2) step = NN_TINY_CHANNELS;
+    if (kind == NN_TINY_I16) step = NN_TINY_CHANNELS;
     else if (c->K > depth) step = 2 * NN_TINY_CHANNELS;
     for (b.n0 = 0; b.n0 < N; b.n0 += step) {
         b.channels = N - b.n0 < step ? N - b.n0 : step;
@@ -658,13 +910,15 @@ NN_TINY_APART void nn_tiny_conv_pair(const nn_tiny_conv *c, const nn_tiny_pixel 
                 nn_tiny_fill_patch(patch.bytes, c, p, b.k0, b.n);
                 nn_tiny_fill_patch(patch.bytes + NN_TINY_PATCH, c, q, b.k0, b.n);
             }
-            if (c->bytes == 1) nn_tiny_sum_block_i8(sums.narrow, c, &b);
-            else nn_tiny_sum_block_i16(sums.wide, c, &b);
+            if (kind == NN_TINY_I16) nn_tiny_sum_block_i16(sums.wide, c, &b);
+            else if (kind == NN_TINY_W4) nn_tiny_sum_block_w4(sums.narrow, c, &b);
+            else nn_tiny_sum_block_i8(sums.narrow, c, &b);
         }
     }
 }
 
-static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32_t count) {
+static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32_t count,
+                                     nn_tiny_kind kind) {
     nn_tiny_pixel a, b;
     const int8_t *run = NULL;
     a.y = first;
@@ -674,10 +928,11 @@ static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32
         b = a;
         nn_tiny_next_pixel(&b, c, first + count);
         if (b.y == first + count) b = a;
-        if (c->bytes == 1 && b.y == a.y && b.x == a.x)
+        if (kind != NN_TINY_I16 && b.y == a.y && b.x == a.x)
             run = (const int8_t *)nn_tiny_find_run(c, &a);
-        if (run) nn_tiny_conv_run_i8(c, &a, run);
-        else nn_tiny_conv_pair(c, &a, &b);
+        if (!run) nn_tiny_conv_pair(c, &a, &b, kind);
+        else if (kind == NN_TINY_W4) nn_tiny_conv_run_w4(c, &a, run);
+        else nn_tiny_conv_run_i8(c, &a, run);
         a = b;
         nn_tiny_next_pixel(&a, c, first + count);
     }
@@ -685,29 +940,36 @@ static inline void nn_tiny_conv_rows(const nn_tiny_conv *c, int32_t first, int32
 
 static inline void nn_tiny_conv_any(const nn_tiny_out *out, const nn_tiny_in *in,
                                     const nn_tiny_window *window, const nn_tiny_weights *w,
-                                    const nn_tiny_target *to, int32_t first, int32_t count,
-                                    int32_t bytes) {
+                                    const int8_t *factors, const nn_tiny_target *to, int32_t first,
+                                    int32_t count, nn_tiny_kind kind) {
     nn_tiny_conv c;
     c.out = out;
     c.in = in;
     c.window = window;
     c.w = w;
+    c.factors = factors;
     c.to = to;
-    c.bytes = bytes;
+    c.bytes = kind == NN_TINY_I16 ? 2 : 1;
     c.K = window->height * window->width * window->in_channels;
-    nn_tiny_conv_rows(&c, first, count);
+    nn_tiny_conv_rows(&c, first, count, kind);
 }
 
 static inline void nn_tiny_conv2d_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                           const nn_tiny_window *window, const nn_tiny_weights *w,
                                           const nn_tiny_target *to, int32_t first, int32_t count) {
-    nn_tiny_conv_any(out, in, window, w, to, first, count, 1);
+    nn_tiny_conv_any(out, in, window, w, NULL, to, first, count, NN_TINY_I8);
 }
 
 static inline void nn_tiny_conv2d_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
                                            const nn_tiny_window *window, const nn_tiny_weights *w,
                                            const nn_tiny_target *to, int32_t first, int32_t count) {
-    nn_tiny_conv_any(out, in, window, w, to, first, count, 2);
+    nn_tiny_conv_any(out, in, window, w, NULL, to, first, count, NN_TINY_I16);
+}
+
+static inline void nn_tiny_conv2d_w4_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                          const nn_tiny_window *window, const nn_tiny_weights_w4 *w,
+                                          const nn_tiny_target *to, int32_t first, int32_t count) {
+    nn_tiny_conv_any(out, in, window, &w->packed, w->factors, to, first, count, NN_TINY_W4);
 }
 
 static inline void nn_tiny_conv2d_i8(int8_t *out,       // (out_height, out_width, N)
@@ -724,6 +986,13 @@ static inline void nn_tiny_conv2d_i16(int16_t *out, const int16_t *in, const nn_
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_conv2d_i16_rows(&all, &from, window, w, to, 0, window->out_height);
+}
+
+static inline void nn_tiny_conv2d_w4(int8_t *out, const int8_t *in, const nn_tiny_window *window,
+                                     const nn_tiny_weights_w4 *w, const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 1);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 1);
+    nn_tiny_conv2d_w4_rows(&all, &from, window, w, to, 0, window->out_height);
 }
 
 // -- linear: conv2d of an image that has one pixel in a row --
@@ -754,6 +1023,13 @@ static inline void nn_tiny_linear_i16_rows(const nn_tiny_out *out, const nn_tiny
     nn_tiny_conv2d_i16_rows(out, in, &window, w, to, first, count);
 }
 
+static inline void nn_tiny_linear_w4_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                          const nn_tiny_weights_w4 *w, const nn_tiny_target *to,
+                                          int32_t K, int32_t N, int32_t first, int32_t count) {
+    nn_tiny_window window = nn_tiny_linear_window(first + count, K, N);
+    nn_tiny_conv2d_w4_rows(out, in, &window, w, to, first, count);
+}
+
 static inline void nn_tiny_linear_i8(int8_t *out,       // (R, N)
                                      const int8_t *in,  // (R, K)
                                      const nn_tiny_weights *w, const nn_tiny_target *to, int32_t R,
@@ -768,6 +1044,13 @@ static inline void nn_tiny_linear_i16(int16_t *out, const int16_t *in, const nn_
     nn_tiny_out all = nn_tiny_whole_out(out, 2 * N);
     nn_tiny_in from = nn_tiny_whole_in(in, 2 * K);
     nn_tiny_linear_i16_rows(&all, &from, w, to, K, N, 0, R);
+}
+
+static inline void nn_tiny_linear_w4(int8_t *out, const int8_t *in, const nn_tiny_weights_w4 *w,
+                                     const nn_tiny_target *to, int32_t R, int32_t K, int32_t N) {
+    nn_tiny_out all = nn_tiny_whole_out(out, N);
+    nn_tiny_in from = nn_tiny_whole_in(in, K);
+    nn_tiny_linear_w4_rows(&all, &from, w, to, K, N, 0, R);
 }
 
 // -- depthwise --
@@ -802,7 +1085,7 @@ static inline void nn_tiny_move_taps(nn_tiny_taps *taps, const nn_tiny_window *w
     nn_tiny_span columns = nn_tiny_columns_of(w, x);
     taps->columns = columns.end - columns.first;
     taps->x = (columns.at + columns.first * w->dilation_x) * w->in_channels;
-    taps->weight = taps->first_row * taps->weight_row + columns.first * w->out_channels;
+    taps->weight = taps->first_row * taps->weight_row + columns.first * taps->weight_step;
 }
 
 // The sum of one output channel n.
@@ -825,45 +1108,51 @@ static inline int64_t nn_tiny_sum_channel(const nn_tiny_taps *t, const int8_t *w
     return sum;
 }
 
-// sums (4) += those of output channels n .. n + 3, of int8, each of one input channel.
-static inline void nn_tiny_sum_four(int32_t *sums, const nn_tiny_taps *t, const int8_t *weights,
-                                    int32_t n, int32_t offset) {
-    nn_tiny_cursor cursor = t->cursor;
-    int32_t s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
-    const int8_t *row = weights + t->weight + n;
+// sums (4) += the products of a tap with four channels of int8. Weights of 2 bytes stand as those
+// of channels 0, 2, 1, 3.
+NN_TINY_INLINE void nn_tiny_multiply_tap(int32_t *sums, const int8_t *x, const unsigned char *w,
+                                         int32_t offset, int32_t bytes) {
+    const int8_t *w8 = (const int8_t *)w;
 #ifdef NN_TINY_DSP
-    uint32_t offsets = nn_tiny_offsets(offset);
-#endif
-    for (int32_t i = t->rows; i > 0; i--, row += t->weight_row) {
-        const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + n, *w = row;
-        for (int32_t j = t->columns; j > 0; j--, x += t->x_step, w += t->weight_step) {
-#ifdef NN_TINY_DSP
-            uint32_t a = nn_tiny_load(x), b = nn_tiny_load(w);
-            uint32_t a_even = nn_tiny_even(offsets, a), b_even = nn_tiny_even_weights(b);
-            a = nn_tiny_odd(offsets, a);
-            b = nn_tiny_odd_weights(b);
-            s0 = nn_tiny_add_lower(a_even, b_even, s0);
-            s2 = nn_tiny_add_upper(a_even, b_even, s2);
-            s1 = nn_tiny_add_lower(a, b, s1);
-            s3 = nn_tiny_add_upper(a, b, s3);
+    uint32_t offsets = nn_tiny_offsets(offset), a = nn_tiny_load(x), b = nn_tiny_load(w8);
+    uint32_t a_even = nn_tiny_even(offsets, a), b_even = b;
+    if (bytes == 1) b_even = nn_tiny_even_weights(b);
+    a = nn_tiny_odd(offsets, a);
+    b = bytes == 1 ? nn_tiny_odd_weights(b) : nn_tiny_load(w8 + 4);
+    sums[0] = nn_tiny_add_lower(a_even, b_even, sums[0]);
+    sums[2] = nn_tiny_add_upper(a_even, b_even, sums[2]);
+    sums[1] = nn_tiny_add_lower(a, b, sums[1]);
+    sums[3] = nn_tiny_add_upper(a, b, sums[3]);
 #else
-            s0 += (x[0] + offset) * w[0];
-            s1 += (x[1] + offset) * w[1];
-            s2 += (x[2] + offset) * w[2];
-            s3 += (x[3] + offset) * w[3];
+    const int16_t *w16 = (const int16_t *)(const void *)w;
+    sums[0] += (x[0] + offset) * (bytes == 1 ? w8[0] : w16[0]);
+    sums[1] += (x[1] + offset) * (bytes == 1 ? w8[1] : w16[2]);
+    sums[2] += (x[2] + offset) * (bytes == 1 ? w8[2] : w16[1]);
+    sums[3] += (x[3] + offset) * (bytes == 1 ? w8[3] : w16[3]);
 #endif
-        }
-    }
-    sums[0] = s0;
-    sums[1] = s1;
-    sums[2] = s2;
-    sums[3] = s3;
 }
 
-// Channels n .. n + 3 of a row of the output, each of one input channel.
-static inline void nn_tiny_depthwise_four_i8(int8_t *out, nn_tiny_taps *taps,
-                                             const nn_tiny_window *window, const nn_tiny_weights *w,
-                                             const nn_tiny_target *to, int32_t n) {
+// sums (4) += those of output channels n .. n + 3, of int8, each of one input channel.
+NN_TINY_INLINE void nn_tiny_sum_four(int32_t *sums, const nn_tiny_taps *t, const void *weights,
+                                     int32_t n, int32_t offset, int32_t bytes) {
+    nn_tiny_cursor cursor = t->cursor;
+    int32_t s[4];
+    const unsigned char *row = (const unsigned char *)weights + t->weight * bytes;
+    NN_TINY_COPY(s, sums, sizeof s);
+    for (int32_t i = t->rows; i > 0; i--, row += t->weight_row * bytes) {
+        const int8_t *x = (const int8_t *)nn_tiny_next_row(&cursor) + t->x + n;
+        const unsigned char *w = row;
+        for (int32_t j = t->columns; j > 0; j--, x += t->x_step, w += t->weight_step * bytes)
+            nn_tiny_multiply_tap(s, x, w, offset, bytes);
+    }
+    NN_TINY_COPY(sums, s, sizeof s);
+}
+
+// Channels n .. n + 3 of a row of the output, each of one input channel. bytes: of a weight.
+NN_TINY_INLINE void nn_tiny_depthwise_four(int8_t *out, nn_tiny_taps *taps,
+                                           const nn_tiny_window *window, const nn_tiny_weights *w,
+                                           const void *weights, const nn_tiny_target *to, int32_t n,
+                                           int32_t bytes) {
     int32_t bias[4], multiplier[4], shift[4], i;
     for (i = 0; i < 4; i++) {
         int32_t at = w->per_channel ? n + i : 0;
@@ -876,7 +1165,7 @@ static inline void nn_tiny_depthwise_four_i8(int8_t *out, nn_tiny_taps *taps,
         int32_t sums[4];
         NN_TINY_COPY(sums, bias, sizeof sums);
         nn_tiny_move_taps(taps, window, x);
-        nn_tiny_sum_four(sums, taps, w->weights, n, -to->in_zero);
+        nn_tiny_sum_four(sums, taps, weights, n, -to->in_zero, bytes);
         for (i = 0; i < 4; i++)
             out[i] = (int8_t)nn_tiny_finish(sums[i], multiplier[i], shift[i], to);
     }
@@ -892,7 +1181,7 @@ static inline void nn_tiny_depthwise_i8_rows(const nn_tiny_out *out, const nn_ti
         nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
         int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
         for (int32_t n = 0; n < fours; n += 4)
-            nn_tiny_depthwise_four_i8(row, &taps, window, w, to, n);
+            nn_tiny_depthwise_four(row, &taps, window, w, w->weights + n, to, n, 1);
         for (int32_t x = 0; x < window->out_width && fours < N; x++, row += N) {
             nn_tiny_move_taps(&taps, window, x);
             for (int32_t n = fours; n < N; n++) {
@@ -924,6 +1213,72 @@ static inline void nn_tiny_depthwise_i16_rows(const nn_tiny_out *out, const nn_t
     }
 }
 
+// Weights of 4 bits that are read often, each times its factor: to[0], to[side] ..
+static inline void nn_tiny_unpack(int16_t *to, int32_t side, const nn_tiny_weights_w4 *w, int32_t K,
+                                  int32_t n) {
+    const int8_t *from = w->packed.weights + (ptrdiff_t)n * ((K + 1) / 2);
+    const int8_t *factors = w->factors + (ptrdiff_t)n * nn_tiny_count_groups(K);
+    int32_t k = 0, i;
+    for (; k + 8 <= K; k += 8, from += 4, to += 8 * side)
+        for (i = 0; i < 4; i++) {
+            to[i * side] = (int16_t)(nn_tiny_low(from[i]) * factors[k / NN_TINY_GROUP]);
+            to[(i + 4) * side] = (int16_t)((from[i] >> 4) * factors[k / NN_TINY_GROUP]);
+        }
+    for (i = 0; k < K; k++, i++)
+        to[i * side] = (int16_t)(nn_tiny_nibble(from, i) * factors[k / NN_TINY_GROUP]);
+}
+
+// Channel n of a row of the output. weights: unpacked; NULL = they are too many for that.
+static inline void nn_tiny_depthwise_one(int8_t *out, nn_tiny_taps *taps,
+                                         const nn_tiny_window *window, const nn_tiny_weights_w4 *w,
+                                         const int16_t *weights, const nn_tiny_target *to,
+                                         int32_t n) {
+    int32_t N = window->out_channels, channel = n / (N / window->in_channels);
+    int32_t K = window->height * window->width;
+    const int8_t *packed = w->packed.weights + (ptrdiff_t)n * ((K + 1) / 2);
+    const int8_t *factors = w->factors + (ptrdiff_t)n * nn_tiny_count_groups(K);
+    for (int32_t x = 0; x < window->out_width; x++, out += N) {
+        nn_tiny_cursor cursor;
+        int32_t sum = nn_tiny_bias(&w->packed, n);
+        nn_tiny_move_taps(taps, window, x);
+        cursor = taps->cursor;
+        for (int32_t i = 0; i < taps->rows; i++) {
+            const int8_t *at = (const int8_t *)nn_tiny_next_row(&cursor) + taps->x + channel;
+            int32_t k = taps->weight + i * taps->weight_row, end = k + taps->columns;
+            for (; k < end; k++, at += taps->x_step)
+                sum += (*at - to->in_zero) *
+                       (weights ? weights[k] : nn_tiny_find_weight(packed, factors, K, k));
+        }
+        out[n] = nn_tiny_finish_i8(sum, n, &w->packed, to);
+    }
+}
+
+static inline void nn_tiny_depthwise_w4_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                             const nn_tiny_window *window,
+                                             const nn_tiny_weights_w4 *w, const nn_tiny_target *to,
+                                             int32_t first, int32_t count) {
+    static const int8_t places[4] = {0, 2, 1, 3};
+    int16_t weights[NN_TINY_TAPS];
+    int32_t N = window->out_channels, K = window->height * window->width, n, side;
+    int32_t fours = N == window->in_channels && 4 * K <= NN_TINY_TAPS ? N / 4 * 4 : 0;
+    for (n = 0; n < N; n += side) {
+        side = n < fours ? 4 : 1;  // so many channels at a time
+        for (int32_t i = 0; i < side && side * K <= NN_TINY_TAPS; i++)
+            nn_tiny_unpack(weights + places[i], side, w, K, n + i);
+        for (int32_t y = first; y < first + count; y++) {
+            nn_tiny_taps taps = nn_tiny_find_taps(in, window, y);
+            int8_t *row = (int8_t *)nn_tiny_find_out(out, y);
+            taps.weight_step = side;
+            taps.weight_row = side * window->width;
+            if (side == 4)
+                nn_tiny_depthwise_four(row, &taps, window, &w->packed, weights, to, n, 2);
+            else
+                nn_tiny_depthwise_one(row, &taps, window, w, K <= NN_TINY_TAPS ? weights : NULL, to,
+                                      n);
+        }
+    }
+}
+
 static inline void nn_tiny_depthwise_i8(int8_t *out, const int8_t *in, const nn_tiny_window *window,
                                         const nn_tiny_weights *w, const nn_tiny_target *to) {
     nn_tiny_out all = nn_tiny_image_out(out, window, 1);
@@ -937,6 +1292,13 @@ static inline void nn_tiny_depthwise_i16(int16_t *out, const int16_t *in,
     nn_tiny_out all = nn_tiny_image_out(out, window, 2);
     nn_tiny_in from = nn_tiny_image_in(in, window, 2);
     nn_tiny_depthwise_i16_rows(&all, &from, window, w, to, 0, window->out_height);
+}
+
+static inline void nn_tiny_depthwise_w4(int8_t *out, const int8_t *in, const nn_tiny_window *window,
+                                        const nn_tiny_weights_w4 *w, const nn_tiny_target *to) {
+    nn_tiny_out all = nn_tiny_image_out(out, window, 1);
+    nn_tiny_in from = nn_tiny_image_in(in, window, 1);
+    nn_tiny_depthwise_w4_rows(&all, &from, window, w, to, 0, window->out_height);
 }
 
 // -- pools: in and out have one quantisation, and as many channels; `to` gives bounds alone --

@@ -3,7 +3,7 @@
 // tl_write_plan_code writes NAME.h and NAME.c: calls of kernels, at constant addresses. What these calls need is written
 // here, from a tiny_model:
 //
-//     NAME_constants.c   the const array that NAME.h declares: weights, biases, multipliers, shifts
+//     NAME_constants.c   the const array that NAME.h declares: weights, biases, multipliers, shifts, in w4a8 factors
 //     NAME_kernels.c     every kernel that NAME.h declares, by functions of nn_tiny.h (own) or of CMSIS-NN; geometry and
 //                        scales of each node as const tables, by its number:
 //
@@ -36,12 +36,13 @@ typedef struct tiny_code {
 static uint32_t tiny_find_schemes(const tl_graph *graph, int32_t id, tiny_kernels which) {
     const uint32_t f32 = UINT32_C(1) << TL_SCHEME_F32, i8 = UINT32_C(1) << TL_SCHEME_I8, i16 = UINT32_C(1) << TL_SCHEME_I16;
     const uint32_t channel = UINT32_C(1) << TL_SCHEME_I8_CHANNEL, wide = UINT32_C(1) << TL_SCHEME_W8A16;
+    const uint32_t quarter = UINT32_C(1) << TL_SCHEME_W4A8;
     tiny_op op = tiny_find_op(tl_name_op(graph, id));
     const tl_stored *stored;
     if (graph->nodes[id].is_input) return 0;
-    if (which == TINY_KERNELS_NONE) return tiny_find_stored(graph, id, &stored) ? f32 | i8 | i16 | channel | wide : 0;
+    if (which == TINY_KERNELS_NONE) return tiny_find_stored(graph, id, &stored) ? f32 | i8 | i16 | channel | wide | quarter : 0;
     if (which == TINY_KERNELS_CMSIS && (op == TINY_CONV2D || op == TINY_DEPTHWISE)) return f32 | channel | wide;
-    if (op < TINY_OP_COUNT && tiny_ops[op].axis >= 0) return f32 | i8 | channel | wide;
+    if (op < TINY_OP_COUNT && tiny_ops[op].axis >= 0) return f32 | i8 | channel | wide | (which == TINY_KERNELS_OWN ? quarter : 0);
     if (op == TINY_SOFTMAX || op == TINY_SIGMOID || op == TINY_TANH || op == TINY_HARDSWISH) return f32 | i8 | channel;
     return f32 | i8 | i16 | channel | wide;
 }
@@ -129,7 +130,7 @@ static void tiny_put_constant(const tiny_code *c, int32_t i) {
 #define TINY_FORMAT(id, name, note) name,
     static const char *const formats[] = { TL_TENSOR_FORMATS(TINY_FORMAT) };
 #undef TINY_FORMAT
-    static const char *const parts[] = { "weights", "biases", "multipliers", "shifts" };
+    static const char *const parts[] = { "weights", "biases", "multipliers", "shifts", "factors" };
     const tl_stored *stored = tiny_stored(c, i);
     int32_t part = tiny_constant_part(c, i);
     const unsigned char *bytes = c->t->nodes[stored->node].constants[part];
@@ -609,9 +610,12 @@ static void tiny_put_prologue(const tiny_code *c, const tiny_kernel *k) {
     if (k->stored == 4)
         put(c->w, "    nn_tiny_weights w = { (const int8_t *)stored0, (const int32_t *)stored1, (const int32_t *)stored2,\n"
                   "                          (const int32_t *)stored3, %d };\n", n->scheme == TL_SCHEME_I8 ? 0 : 1);
+    if (k->stored == 5)
+        put(c->w, "    nn_tiny_weights_w4 w = { { (const int8_t *)stored0, (const int32_t *)stored1, (const int32_t *)stored2,\n"
+                  "                               (const int32_t *)stored3, 1 }, (const int8_t *)stored4 };\n");
 }
 
-// A call for several rows, or behind ! for one, behind & for one run i of it. @ is i8, i16 or f32, # the type of an element of the output, ~ that of the
+// A call for several rows, or behind ! for one, behind & for one run i of it. @ is i8, i16, w4 or f32, # the type of an element of the output, ~ that of the
 // input; ` ^ | the row of the output and of both inputs.
 static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id);
@@ -664,6 +668,12 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     return "";
 }
 
+// How kernels of nn_tiny.h are named behind their op.
+static const char *tiny_suffix(const tiny_node *n) {
+    if (n->scheme == TL_SCHEME_W4A8 && tiny_ops[n->op].axis >= 0) return "w4";
+    return n->format == TL_FORMAT_I8 ? "i8" : n->format == TL_FORMAT_I16 ? "i16" : "f32";
+}
+
 // Send a body with what its signs stand for.
 static void tiny_put_body(const tiny_code *c, int32_t id, const char *body) {
     const tiny_node *n = tiny_at(c, id), *in = tiny_from(c, id, 0);
@@ -674,7 +684,7 @@ static void tiny_put_body(const tiny_code *c, int32_t id, const char *body) {
     if (is_loop) put(c->w, "    for (row = first; row < (first + count); row++) {\n        ");
     if (is_run) put(c->w, "for (i = 0; i < k->runs; i++) {\n            ");
     for (body += is_loop; *body; body++)
-        if (*body == '@') put(c->w, n->format == TL_FORMAT_I8 ? "i8" : n->format == TL_FORMAT_I16 ? "i16" : "f32");
+        if (*body == '@') put(c->w, "%s", tiny_suffix(n));
         else if (*body == '#') put(c->w, "%s", to);
         else if (*body == '~') put(c->w, "%s", from);
         else if (*body == '`') put(c->w, "(%s *)nn_tiny_find_out(&out, row)", to);
@@ -828,7 +838,8 @@ static int tiny_check_kernels(const tiny_code *c, tiny_kernels which) {
         if (code || c->t->graph->nodes[id].is_input) continue;
         if (n->format != TL_FORMAT_F32 && !tiny_is_integer(n->format))
             return fail(CODE_INPUT, "--kernels %s: node %s: is in %s; there are kernels of f32, i8 and i16", option, name, tl_name_format(n->format));
-        if ((n->scheme == TL_SCHEME_I16 && has_weights) || n->scheme == TL_SCHEME_DYNAMIC || n->scheme == TL_SCHEME_FAKE)
+        if ((n->scheme == TL_SCHEME_I16 && has_weights) || n->scheme == TL_SCHEME_DYNAMIC || n->scheme == TL_SCHEME_FAKE ||
+            (n->scheme == TL_SCHEME_W4A8 && which == TINY_KERNELS_CMSIS))
             return fail(CODE_INPUT, "--kernels %s: node %s: scheme %s has no kernel there", option, name, tl_name_scheme(n->scheme));
         if (n->format == TL_FORMAT_I16 && (n->op == TINY_SOFTMAX || tiny_table_of(c, id) == TINY_LOOKUPS))
             return fail(CODE_INPUT, "--kernels %s: node %s: %s has no kernel in i16", option, name, tiny_ops[n->op].name);

@@ -9,9 +9,13 @@
 //                 biases   int32 of scale (scale of input 0) s. Where one does not fit beside the largest sum of
 //                          products, s grows until it does, and a sentence says so (onnxruntime#25278)
 //                 factors  (scale of input 0) s / (scale of the output) as multiplier 2^(shift - 31), int32 each
+//     w4a8        the same but for
+//                 weights  q = round(w / (s f)), -7 .. 7, two a byte as nn_tiny.h has them
+//                 f        int8 for each 32 terms of a channel, the least 0 .. 127 with max |w| <= 7 s f there;
+//                          s = max |w| / 7 / 127 of the channel
 //
-// Weights that a model has in 8 bits already, with their scales, are taken as they are. A channel of zeros has the
-// scale 2^-23. Tensors in i8 have the scale and the zero point of F.ranges, or those of their range there, affine
+// Weights that a model has in 8 bits already, with their scales, are taken as they are; i16 and w4a8 quantise the
+// numbers anew that they stand for. A channel of zeros has the scale 2^-23. Tensors in i8 have the scale and the zero point of F.ranges, or those of their range there, affine
 // on -128 .. 127; in i16 symmetric on -32768 .. 32767. What a pool, a pad or an upsampling makes has the scale of what
 // it reads, because their kernels move integers.
 //
@@ -42,7 +46,10 @@ static const tiny_op_row tiny_ops[] = { TINY_OPS(TINY_ROW) };
 
 typedef enum tiny_kernels { TINY_KERNELS_NONE, TINY_KERNELS_OWN, TINY_KERNELS_CMSIS } tiny_kernels;
 
-enum { TINY_WEIGHTS, TINY_BIASES, TINY_MULTIPLIERS, TINY_SHIFTS, TINY_MOST_CONSTANTS };
+enum { TINY_WEIGHTS, TINY_BIASES, TINY_MULTIPLIERS, TINY_SHIFTS, TINY_FACTORS, TINY_MOST_CONSTANTS };
+
+// w4a8: terms that share a factor, and how many a sum has at most.
+enum { TINY_GROUP = 32, TINY_MOST_W4_TERMS = 8192 };
 
 // A node of the graph that is written, with its output.
 typedef struct tiny_node {
@@ -403,20 +410,36 @@ static int tiny_match(tiny_model *t, int32_t id) {
     return CODE_OK;
 }
 
+static int32_t tiny_count_groups(const tiny_node *n) { return (n->terms + TINY_GROUP - 1) / TINY_GROUP; }
+
+// The bytes of the constants that a scheme has here; their number, 0 = it has none.
+static int32_t tiny_size_constants(const tiny_node *n, uint64_t bytes[TINY_MOST_CONSTANTS]) {
+    uint64_t channels = (uint64_t)n->channels, terms = (uint64_t)n->terms;
+    bytes[TINY_WEIGHTS] = channels * terms;
+    bytes[TINY_BIASES] = bytes[TINY_MULTIPLIERS] = bytes[TINY_SHIFTS] = 4 * channels;
+    if (n->scheme == TL_SCHEME_I8 || n->scheme == TL_SCHEME_I16) bytes[TINY_MULTIPLIERS] = bytes[TINY_SHIFTS] = 4;
+    if (n->scheme == TL_SCHEME_F32) bytes[TINY_WEIGHTS] *= 4;
+    else if (n->scheme == TL_SCHEME_I16) bytes[TINY_WEIGHTS] *= 2;
+    else if (n->scheme == TL_SCHEME_W4A8) {
+        bytes[TINY_WEIGHTS] = channels * ((terms + 1) / 2);
+        bytes[TINY_FACTORS] = channels * (uint64_t)tiny_count_groups(n);
+        return 5;
+    } else if (n->scheme != TL_SCHEME_I8 && n->scheme != TL_SCHEME_I8_CHANNEL && n->scheme != TL_SCHEME_W8A16) return 0;
+    return n->scheme == TL_SCHEME_F32 ? 2 : 4;
+}
+
 // Hold the constants that a graph declares against those that its scheme has here.
 static int tiny_check_stored(const tiny_model *t, int32_t id, const tl_stored *stored, int32_t count) {
     const tiny_node *n = &t->nodes[id];
-    uint64_t weights = (uint64_t)n->channels * (uint64_t)n->terms, channels = (uint64_t)n->channels;
-    uint64_t wide = n->scheme == TL_SCHEME_F32 ? 4 : n->scheme == TL_SCHEME_I16 ? 2 : 1;
-    uint64_t factors = n->scheme == TL_SCHEME_I8 || n->scheme == TL_SCHEME_I16 ? 1 : channels;
-    if (n->scheme != TL_SCHEME_F32 && n->scheme != TL_SCHEME_I8 && n->scheme != TL_SCHEME_I8_CHANNEL && n->scheme != TL_SCHEME_W8A16 &&
-        n->scheme != TL_SCHEME_I16)
-        return fail(CODE_INPUT, "--weights: node %s: is in %s; constants are written in f32, i8, i8-channel, w8a16 and i16", tiny_name(t, id),
-                    tl_name_scheme(n->scheme));
-    if (count != (n->scheme == TL_SCHEME_F32 ? 2 : 4) || stored[0].bytes != weights * wide || stored[1].bytes != 4 * channels ||
-        (count == 4 && (stored[2].bytes != 4 * factors || stored[3].bytes != 4 * factors)))
+    uint64_t bytes[TINY_MOST_CONSTANTS];
+    int32_t k, expected = tiny_size_constants(n, bytes);
+    if (!expected)
+        return fail(CODE_INPUT, "--weights: node %s: is in %s; constants are written in f32, i8, i8-channel, w8a16, i16 and w4a8",
+                    tiny_name(t, id), tl_name_scheme(n->scheme));
+    for (k = 0; k < count && count == expected && stored[k].bytes == bytes[k];) k++;
+    if (k < expected)
         return fail(CODE_INPUT, "%s: node %s: stored= must be its weights and its biases, %llu:f32,%llu:f32", t->weights_path,
-                    tiny_name(t, id), (ull)(4 * weights), (ull)(4 * channels));
+                    tiny_name(t, id), 4 * (ull)n->channels * (ull)n->terms, 4 * (ull)n->channels);
     return CODE_OK;
 }
 
@@ -455,6 +478,16 @@ static float tiny_scale_of(const tiny_node *n, int32_t channel) {
     return tiny_float_at(n->scales->data + (n->scales->bytes > 4 ? 4 * (size_t)channel : 0));
 }
 
+// Which weight of a node term k of a channel is.
+static int64_t tiny_weight_at(const tiny_node *n, int32_t channel, int32_t k) {
+    return n->op == TINY_DEPTHWISE ? (int64_t)k * n->channels + channel : (int64_t)channel * n->terms + k;
+}
+
+// Whether the integers are those of the model.
+static int tiny_keeps_integers(const tiny_node *n) {
+    return n->weights->dtype == ST_I8 && n->scheme != TL_SCHEME_I16 && n->scheme != TL_SCHEME_W4A8;
+}
+
 // Read the weights as numbers.
 static int tiny_read_numbers(tiny_model *t, int32_t id) {
     const tiny_node *n = &t->nodes[id];
@@ -478,8 +511,9 @@ static double tiny_bias_of(const tiny_model *t, int32_t id, int32_t channel) {
 }
 
 // Find the scale of each channel of the weights, or one for all.
-static int tiny_scale_weights(tiny_model *t, int32_t id, int32_t high) {
+static int tiny_scale_weights(tiny_model *t, int32_t id) {
     const tiny_node *n = &t->nodes[id];
+    int32_t high = n->scheme == TL_SCHEME_I16 ? 32767 : 127;
     int is_one = n->scheme == TL_SCHEME_I8 || n->scheme == TL_SCHEME_I16;
     int64_t i, count = (int64_t)n->channels * n->terms;
     int32_t c;
@@ -492,17 +526,18 @@ static int tiny_scale_weights(tiny_model *t, int32_t id, int32_t high) {
     }
     for (c = 0; c < n->channels; c++) {
         float most = t->channels[is_one ? 0 : c].scale;
+        if (n->scheme == TL_SCHEME_W4A8) most /= 7;
         if (is_one && c) t->channels[c] = t->channels[0];
         else if (tl_find_quantization(&env, TL_RANGE_NARROW, -most, most, -high - 1, high, &t->channels[c])) return tiny_fail_node(t, id, env.error.text);
-        if (n->weights->dtype == ST_I8 && high == 127) t->channels[c].scale = tiny_scale_of(n, c);
+        if (tiny_keeps_integers(n)) t->channels[c].scale = tiny_scale_of(n, c);
     }
     return CODE_OK;
 }
 
 // The largest bias that leaves room for a sum of products in 32 bits. Sums of i16 have 64.
 static double tiny_most_bias(const tiny_node *n) {
-    double most = INT32_MAX;
-    return n->format == TL_FORMAT_I8 ? most - 255.0 * 127.0 * n->terms : most;
+    double most = INT32_MAX, product = 255.0 * 127.0 * (n->scheme == TL_SCHEME_W4A8 ? 7 : 1);
+    return n->format == TL_FORMAT_I8 ? most - product * n->terms : most;
 }
 
 // Let a scale of weights grow until the biases fit, and say so.
@@ -511,12 +546,14 @@ static int tiny_fit_biases(tiny_model *t, int32_t id) {
     int is_one = n->scheme == TL_SCHEME_I8 || n->scheme == TL_SCHEME_I16;
     double in = t->nodes[tiny_input(t, id, 0)].as.scale, most = tiny_most_bias(n);
     int32_t c, k, grown = 0, worst = 0;
+    if (n->scheme == TL_SCHEME_W4A8 && n->terms > TINY_MOST_W4_TERMS)
+        return tiny_fail_node(t, id, "a sum of w4a8 has more than 8192 products, which 32 bits do not hold");
     if (most <= 0) return tiny_fail_node(t, id, "a sum has more than 65536 products, which 32 bits do not hold");
     for (c = 0; c < n->channels; c++) {
         double bias = tiny_bias_of(t, id, c), magnitude = bias < 0 ? -bias : bias, scale;
         if (!(magnitude <= 3.4e38)) return tiny_fail_node(t, id, "a number of .bias is not finite");
         if (magnitude <= most * in * t->channels[c].scale) continue;
-        if (n->weights->dtype == ST_I8 && n->scheme != TL_SCHEME_I16)
+        if (tiny_keeps_integers(n))
             return tiny_fail_node(t, id, "a bias of the model leaves no room for a sum in 32 bits");
         scale = magnitude / (most * in) * (1 + 1e-6);       // above what rounding to f32 takes
         if (!(scale < 3e38)) return tiny_fail_node(t, id, "a number of .bias is too large for any scale");
@@ -529,24 +566,90 @@ static int tiny_fit_biases(tiny_model *t, int32_t id) {
     return CODE_OK;
 }
 
+// Round weight i of a node to an integer of steps of this size.
+static int tiny_round_weight(const tiny_model *t, int32_t id, int64_t i, const tl_quantization *as, int16_t *value) {
+    tl_env env;
+    memset(&env, 0, sizeof env);
+    return tl_quantize(&env, as, 1, 1, TL_FORMAT_I16, &t->numbers[i], value, 1) ? tiny_fail_node(t, id, env.error.text) : CODE_OK;
+}
+
+static int tiny_store_weights(tiny_model *t, int32_t id, unsigned char *to) {
+    const tiny_node *n = &t->nodes[id];
+    int wide = n->scheme == TL_SCHEME_I16 ? 2 : 1, code = CODE_OK;
+    int64_t i, count = (int64_t)n->channels * n->terms;
+    for (i = 0; i < count && !code; i++) {
+        int16_t value = 0;
+        if (tiny_keeps_integers(n)) value = (int8_t)n->weights->data[i];
+        else code = tiny_round_weight(t, id, i, &t->channels[tiny_channel_of(n, i)], &value);
+        tiny_put_integer(to + wide * i, value, wide);
+    }
+    return code;
+}
+
+// The factor of terms first .. end - 1 of a channel: the least with which none of them is beyond 7 steps.
+static int32_t tiny_find_factor(const tiny_model *t, const tiny_node *n, int32_t channel, int32_t first, int32_t end) {
+    float most = 0;
+    double scale = t->channels[channel].scale, step;
+    int32_t k, factor;
+    for (k = first; k < end; k++) {
+        float x = t->numbers[tiny_weight_at(n, channel, k)];
+        if (x < 0) x = -x;
+        most = x > most ? x : most;
+    }
+    step = most / 7;
+    for (factor = (int32_t)(step / scale); factor < 127 && factor * scale < step;) factor++;
+    return factor;
+}
+
+// Put q of term k of K into the weights of its channel.
+static void tiny_put_nibble(unsigned char *to, int32_t k, int32_t K, int32_t q) {
+    int32_t block = k / 8 * 8, i = k % 8;
+    int is_full = block + 8 <= K, is_high = is_full ? i >= 4 : i % 2;
+    unsigned char *byte = to + block / 2 + (is_full ? i % 4 : i / 2);
+    *byte = (unsigned char)(*byte | (q & 15) << (is_high ? 4 : 0));
+}
+
+// Write the weights and factors of a channel of w4a8; bytes of them are 0 before.
+static int tiny_store_channel(tiny_model *t, int32_t id, int32_t channel, unsigned char *weights, unsigned char *factors) {
+    const tiny_node *n = &t->nodes[id];
+    tl_quantization as = t->channels[channel];
+    int32_t k, first, factor;
+    int code = CODE_OK;
+    as.low = -7;
+    as.high = 7;
+    for (first = 0; first < n->terms; first += TINY_GROUP) {
+        int32_t end = n->terms - first < TINY_GROUP ? n->terms : first + TINY_GROUP;
+        *factors++ = (unsigned char)(factor = tiny_find_factor(t, n, channel, first, end));
+        as.scale = t->channels[channel].scale * (float)factor;
+        for (k = first; k < end && factor && !code; k++) {
+            int16_t value = 0;
+            code = tiny_round_weight(t, id, tiny_weight_at(n, channel, k), &as, &value);
+            if (!code) tiny_put_nibble(weights, k, n->terms, value);
+        }
+    }
+    return code;
+}
+
+static int tiny_store_quarters(tiny_model *t, int32_t id, unsigned char *const to[TINY_MOST_CONSTANTS]) {
+    const tiny_node *n = &t->nodes[id];
+    int32_t c, row = (n->terms + 1) / 2, groups = tiny_count_groups(n);
+    int code = CODE_OK;
+    for (c = 0; c < n->channels && !code; c++)
+        code = tiny_store_channel(t, id, c, to[TINY_WEIGHTS] + (size_t)c * (size_t)row, to[TINY_FACTORS] + (size_t)c * (size_t)groups);
+    return code;
+}
+
 // Write weights, biases, multipliers and shifts of a node in integers.
 static int tiny_store_integers(tiny_model *t, int32_t id, unsigned char *const to[TINY_MOST_CONSTANTS], int32_t factors) {
     tiny_node *n = &t->nodes[id];
-    int wide = n->scheme == TL_SCHEME_I16 ? 2 : 1, as_it_is = n->weights->dtype == ST_I8 && wide == 1;
     float in = t->nodes[tiny_input(t, id, 0)].as.scale;
-    int64_t i, count = (int64_t)n->channels * n->terms;
-    int code = tiny_scale_weights(t, id, wide == 2 ? 32767 : 127);
+    int code = tiny_scale_weights(t, id);
     int32_t c;
     tl_env env;
     memset(&env, 0, sizeof env);
     if (!code) code = tiny_fit_biases(t, id);
+    if (!code) code = n->scheme == TL_SCHEME_W4A8 ? tiny_store_quarters(t, id, to) : tiny_store_weights(t, id, to[TINY_WEIGHTS]);
     if (code) return code;
-    for (i = 0; i < count; i++) {
-        int16_t value = 0;
-        if (tl_quantize(&env, &t->channels[tiny_channel_of(n, i)], 1, 1, TL_FORMAT_I16, &t->numbers[i], &value, 1))
-            return tiny_fail_node(t, id, env.error.text);
-        tiny_put_integer(to[TINY_WEIGHTS] + wide * i, as_it_is ? (int8_t)n->weights->data[i] : value, wide);
-    }
     for (c = 0; c < n->channels; c++) {
         double bias = tiny_bias_of(t, id, c) / ((double)in * t->channels[c].scale);
         tiny_put_integer(to[TINY_BIASES] + 4 * c, (int32_t)(bias + (bias < 0 ? -0.5 : 0.5)), 4);
@@ -578,7 +681,7 @@ static int tiny_store(tiny_model *t, int32_t id, unsigned char *at) {
     tiny_node *n = &t->nodes[id];
     const tl_stored *stored;
     int32_t count = tiny_find_stored(t->graph, id, &stored), k;
-    unsigned char *to[TINY_MOST_CONSTANTS] = { NULL, NULL, NULL, NULL };
+    unsigned char *to[TINY_MOST_CONSTANTS] = { NULL, NULL, NULL, NULL, NULL };
     int code;
     if (!count) return CODE_OK;
     code = tiny_match(t, id);
@@ -648,7 +751,7 @@ static int tiny_alloc(tiny_model *t) {
     }
     if (t->byte_count > UINT32_MAX) return fail(CODE_INPUT, "--weights: the constants have more than 4 GiB");
     t->bytes = (unsigned char *)calloc((size_t)t->byte_count + 1, 1);
-    t->numbers = (float *)calloc((size_t)most, sizeof *t->numbers);
+    t->numbers = (float *)calloc(2 * (size_t)most, sizeof *t->numbers);      // two weights a byte
     t->channels = (tl_quantization *)calloc((size_t)most, sizeof *t->channels);
     return t->bytes && t->numbers && t->channels ? CODE_OK : fail(CODE_INPUT, "no memory for --weights");
 }

@@ -1,5 +1,6 @@
 // Tests of examples/nn_tiny.h: every kernel against sums over padded images in 64 bits, to the last bit; against hashes of what
-// CMSIS-NN makes of the same cases (tests/support/tiny_golden.h); and rows of rings against whole images.
+// CMSIS-NN makes of the same cases (tests/support/tiny_golden.h); and rows of rings against whole images. Of w4, which others
+// have not, the hashes are those of the sums here.
 //
 // The reference knows no shift and no clipped window: images are padded by copying, and the rounding is that of
 // TensorFlow Lite's quantisation specification, in divisions.
@@ -183,6 +184,192 @@ static void linear_is_the_plain_sum(void **state) { (void)state; check_cases(TIN
 static void add_is_three_scalings(void **state) { (void)state; check_cases(TINY_ADD, 1000, expect_pair); }
 static void mul_is_a_scaled_product(void **state) { (void)state; check_cases(TINY_MUL, 1000, expect_pair); }
 
+// -- the reference: weights of 4 bits, which are laid out one by one --
+
+static int32_t quarter[TINY_MOST_WEIGHTS];      // (N, K)
+
+static void lay_out(int32_t N, int32_t K) {
+    const unsigned char *byte = (const unsigned char *)c.packed;
+    int32_t n, k, j, *to = quarter;
+    for (n = 0; n < N; n++, to += K) {
+        for (k = 0; k + 8 <= K; k += 8, byte += 4)
+            for (j = 0; j < 4; j++) {
+                to[k + j] = byte[j] % 16;
+                to[k + j + 4] = byte[j] / 16;
+            }
+        for (; k < K; k += 2, byte++) {
+            to[k] = byte[0] % 16;
+            if (k + 1 < K) to[k + 1] = byte[0] / 16;
+            else assert_int_equal(byte[0] / 16, 0);
+        }
+        for (k = 0; k < K; k++)
+            if (to[k] > 7) to[k] -= 16;
+    }
+}
+
+// The sum of channel n over K numbers x - zero: each group, times its factor.
+static int32_t sum_groups(const int32_t *x, int32_t n, int32_t K) {
+    int64_t sum = 0, part;
+    int32_t k, g = 0;
+    for (k = 0; k < K; g++) {
+        for (part = 0; k < K && k < 32 * (g + 1); k++) part += x[k] * quarter[n * K + k];
+        sum += part * c.factors[n * ((K + 31) / 32) + g];
+    }
+    return finish_channel(sum, n);
+}
+
+// The numbers under the window of a channel.
+static int32_t find_terms(int32_t *x, int32_t row, int32_t column, int32_t n) {
+    const nn_tiny_window *w = &c.window;
+    int32_t ky, kx, k, K = 0, C = w->in_channels, only = n / (w->out_channels / C > 0 ? w->out_channels / C : 1);
+    for (ky = 0; ky < w->height; ky++)
+        for (kx = 0; kx < w->width; kx++) {
+            const int32_t *at = pixel(row * w->stride_y - w->pad_top + ky * w->dilation_y, column * w->stride_x - w->pad_left + kx * w->dilation_x);
+            for (k = 0; k < C; k++)
+                if (c.op == TINY_CONV2D || k == only) x[K++] = at[k] - c.to.in_zero;
+        }
+    return K;
+}
+
+static void expect_w4(void) {
+    static int32_t x[TINY_MOST_WEIGHTS];
+    const nn_tiny_window *w = &c.window;
+    int32_t row, column, n, k, K, *to = expected;
+    if (c.op == TINY_LINEAR) {
+        lay_out(c.N, c.K);
+        for (row = 0; row < c.R; row++) {
+            for (k = 0; k < c.K; k++) x[k] = element(c.a, row * c.K + k, 1) - c.to.in_zero;
+            for (n = 0; n < c.N; n++) *to++ = sum_groups(x, n, c.K);
+        }
+        return;
+    }
+    make_image(c.to.in_zero);
+    K = w->height * w->width * (c.op == TINY_CONV2D ? w->in_channels : 1);
+    lay_out(w->out_channels, K);
+    for (row = 0; row < w->out_height; row++)
+        for (column = 0; column < w->out_width; column++)
+            for (n = 0; n < w->out_channels; n++) {
+                assert_int_equal(find_terms(x, row, column, n), K);
+                *to++ = sum_groups(x, n, K);
+            }
+}
+
+static void w4_is_the_sum_of_groups(void **state) {
+    int op, i;
+    (void)state;
+    for (op = 0; op < TINY_W4_OPS; op++)
+        for (i = 0; i < scaled(1000); i++) {
+            void *out;
+            tiny_make_w4(&c, tiny_ops_w4[op], (uint64_t)i + 200000);
+            out = make(c.out_count, 1);
+            expect_w4();
+            tiny_run_case(&c, out);
+            assert_elements(out, expected, c.out_count, 1, (uint64_t)i);
+            free(out);
+        }
+}
+
+// The reference as a kernel.
+static void run_reference_w4(const tiny_case *same, void *out) {
+    int32_t i;
+    assert_ptr_equal(same, &c);
+    expect_w4();
+    for (i = 0; i < c.out_count; i++) ((int8_t *)out)[i] = (int8_t)expected[i];
+}
+
+static void bits_of_w4_are_those_of_other_machines(void **state) {
+    static int8_t out[TINY_MOST_ELEMENTS];
+    int op;
+    (void)state;
+    for (op = 0; op < TINY_W4_OPS; op++) {
+        uint64_t hash = tiny_hash_w4(&c, out, tiny_ops_w4[op], run_reference_w4);
+        if (hash != tiny_golden_w4[op]) fail_msg("op %d: the hash is 0x%016llX", (int)tiny_ops_w4[op], (unsigned long long)hash);
+        assert_true(tiny_hash_w4(&c, out, tiny_ops_w4[op], tiny_run_case) == hash);
+    }
+}
+
+static void check_w4(int32_t N, int32_t K, uint64_t index) {
+    int8_t *out = (int8_t *)make(c.out_count, 1);
+    int32_t n;
+    tiny_make_packed(&c, N, K);
+    tiny_fill(&c, c.a, c.in_count, 1, -128, 127);
+    for (n = 0; n < N; n++) c.shifts[n] = tiny_pick(&c, -11, -9) - tiny_half_bits(K);
+    expect_w4();
+    tiny_run_case(&c, out);
+    assert_elements(out, expected, c.out_count, 1, index);
+    free(out);
+}
+
+// With every rest of 32 and of 8.
+static void w4_of_every_length(void **state) {
+    int32_t K, i;
+    (void)state;
+    for (K = 1; K <= 200; K++)
+        for (i = 0; i < 4; i++) {
+            tiny_make_w4(&c, TINY_LINEAR, (uint64_t)(4 * K + i) + 300000);
+            c.R = 1 + i % 3;
+            c.K = K;
+            c.in_count = c.R * K;
+            c.out_count = c.R * c.N;
+            check_w4(c.N, K, (uint64_t)K);
+        }
+}
+
+// Depthwise windows unpack 64 taps for four channels, 256 for one, and more are read where they lie.
+static void w4_of_many_taps(void **state) {
+    static const int32_t sides[][2] = { { 8, 8 }, { 5, 13 }, { 16, 16 }, { 17, 17 }, { 1, 1 }, { 15, 17 } };
+    int i;
+    (void)state;
+    for (i = 0; i < 60; i++) {
+        nn_tiny_window w = { 13, 12, 6, 0, 0, 1, 1, 4, 4, 1, 1, 0, 0, 6 };
+        tiny_make_w4(&c, TINY_DEPTHWISE, (uint64_t)i + 400000);
+        w.height = sides[i % 6][0];
+        w.width = sides[i % 6][1];
+        if (i % 6 == 4) w.pad_top = w.pad_left = 0;
+        w.out_channels = 6 * (1 + i / 6 % 2);
+        w.out_height = 13 + 2 * w.pad_top - w.height + 1;
+        w.out_width = 12 + 2 * w.pad_left - w.width + 1;
+        c.window = w;
+        assert_null(nn_tiny_check_window_w4(&c.window, 1));
+        c.in_count = 13 * 12 * 6;
+        c.out_count = w.out_height * w.out_width * w.out_channels;
+        check_w4(w.out_channels, w.height * w.width, (uint64_t)i);
+    }
+}
+
+// The largest products, as many as are allowed: 32 bits hold their sums.
+static void longest_sums_of_w4_fit(void **state) {
+    enum { LONG = 8192, N = 5 };
+    static const int8_t ends[2] = { -128, 127 }, pairs[2] = { 7 * 16 + 7, -7 * 16 + 9 };
+    int8_t *in = (int8_t *)make(2 * LONG, 1), *packed = (int8_t *)make(N * LONG / 2, 1), *factors = (int8_t *)make(N * LONG / 32, 1), out[2 * N];
+    int32_t multipliers[N], shifts[N], i, k, n;
+    nn_tiny_weights_w4 w = { { NULL, NULL, NULL, NULL, 1 }, NULL };
+    nn_tiny_target to = { 0, 0, -128, 127 };
+    (void)state;
+    w.packed.weights = packed;
+    w.packed.multipliers = multipliers;
+    w.packed.shifts = shifts;
+    w.factors = factors;
+    for (n = 0; n < N; n++) {
+        multipliers[n] = (1 << 30) + 1000000 * n;
+        shifts[n] = -24;
+    }
+    memset(factors, 127, N * LONG / 32);
+    for (i = 0; i < 4; i++) {
+        memset(in, ends[i % 2], 2 * LONG);
+        memset(packed, pairs[i / 2], N * LONG / 2);
+        to.in_zero = ends[(i + 1) % 2];
+        for (k = 1; k <= 2; k++) {
+            nn_tiny_linear_w4(out, in, &w, &to, k, LONG, N);
+            for (n = 0; n < k * N; n++)
+                assert_int_equal(out[n], scale_by_definition(INT64_C(8192) * 255 * 7 * 127 * (i % 2 == i / 2 ? -1 : 1), multipliers[n % N], -24));
+        }
+    }
+    free(in);
+    free(packed);
+    free(factors);
+}
+
 // -- what others compute --
 
 static void bits_are_those_of_cmsis_nn(void **state) {
@@ -198,26 +385,31 @@ static void bits_are_those_of_cmsis_nn(void **state) {
 }
 
 // Cases that are all clamped, or never, would show little.
-static void cases_reach_the_inside_and_both_ends(void **state) {
+static void check_reach(tiny_op op, int32_t bytes, int is_w4) {
     static int16_t out[TINY_MOST_ELEMENTS];
-    int op, i;
-    int32_t bytes, k;
-    (void)state;
-    for (op = 0; op < TINY_OPS; op++)
-        for (bytes = 1; bytes <= 2; bytes++) {
-            int inside = 0, low = 0, high = 0, all = 0;
-            for (i = 0; i < 40; i++) {
-                make_case((tiny_op)op, bytes, i);
-                tiny_run_case(&c, out);
-                for (k = 0; k < c.out_count; k++, all++) {
-                    int32_t value = element(out, k, bytes), is_softmax = op == TINY_SOFTMAX;
-                    low += value == (is_softmax ? (bytes == 1 ? -128 : 0) : c.to.low);
-                    high += value == (is_softmax ? (bytes == 1 ? 127 : 32767) : c.to.high);
-                }
-            }
-            inside = all - low - high;
-            assert_true(inside > all / 5 && (low > 0 || op == TINY_MAXPOOL) && (high > 0 || op == TINY_SOFTMAX));
+    int32_t k, low = 0, high = 0, all = 0, is_softmax = op == TINY_SOFTMAX;
+    int i;
+    for (i = 0; i < 40; i++) {
+        if (is_w4) tiny_make_w4(&c, op, (uint64_t)i);
+        else make_case(op, bytes, i);
+        tiny_run_case(&c, out);
+        for (k = 0; k < c.out_count; k++, all++) {
+            int32_t value = element(out, k, bytes);
+            low += value == (is_softmax ? (bytes == 1 ? -128 : 0) : c.to.low);
+            high += value == (is_softmax ? (bytes == 1 ? 127 : 32767) : c.to.high);
         }
+    }
+    assert_true(all - low - high > all / 5 && (low > 0 || op == TINY_MAXPOOL) && (high > 0 || is_softmax));
+}
+
+static void cases_reach_the_inside_and_both_ends(void **state) {
+    int op;
+    (void)state;
+    for (op = 0; op < TINY_OPS; op++) {
+        check_reach((tiny_op)op, 1, 0);
+        check_reach((tiny_op)op, 2, 0);
+    }
+    for (op = 0; op < TINY_W4_OPS; op++) check_reach(tiny_ops_w4[op], 1, 1);
 }
 
 // -- scaling --
@@ -578,6 +770,31 @@ static void checks_say_what_is_wrong(void **state) {
     assert_says(nn_tiny_check_weights(&w, 2, 1), "a multiplier is not 0, nor 2^30 .. 2^31 - 1");
 }
 
+static void checks_of_w4_say_what_is_wrong(void **state) {
+    nn_tiny_window w = { 1, 1, 8192, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 2 };
+    int i;
+    (void)state;
+    assert_says(nn_tiny_check_window_w4(&w, 0), NULL);
+    w.in_channels++;
+    assert_says(nn_tiny_check_window_w4(&w, 0), "a sum has too many terms");
+    assert_says(nn_tiny_check_window(&w, 0, 1), NULL);
+    w.in_channels = 0;
+    assert_says(nn_tiny_check_window_w4(&w, 0), "the input has no elements");
+    for (i = 0; i < 300; i++) {
+        int32_t K, N;
+        tiny_make_w4(&c, tiny_ops_w4[i % 3], (uint64_t)i);
+        N = c.op == TINY_LINEAR ? c.N : c.window.out_channels;
+        K = c.op == TINY_LINEAR ? c.K : c.window.height * c.window.width * (c.op == TINY_CONV2D ? c.window.in_channels : 1);
+        assert_says(nn_tiny_check_weights_w4(&c.weights_w4, N, K), NULL);
+        c.factors[N * ((K + 31) / 32) - 1] = -1;
+        assert_says(nn_tiny_check_weights_w4(&c.weights_w4, N, K), "a factor is below 0");
+    }
+    c.weights_w4.factors = NULL;
+    assert_says(nn_tiny_check_weights_w4(&c.weights_w4, 1, 1), "an array is missing");
+    c.weights_w4.packed.weights = NULL;
+    assert_says(nn_tiny_check_weights_w4(&c.weights_w4, 1, 1), "an array is missing");
+}
+
 // -- rows --
 
 // An image as a ring of `rows` rows with a gap behind each, into which rows are put as they are needed.
@@ -611,8 +828,18 @@ static void take_rows(ring *r, const void *image_of, int32_t end) {
         memcpy(ring_row(r, r->made), (const unsigned char *)image_of + r->made * r->row_bytes, (size_t)r->row_bytes);
 }
 
+static void run_rows_w4(const nn_tiny_out *out, const nn_tiny_in *a, int32_t first, int32_t count) {
+    if (c.op == TINY_CONV2D) nn_tiny_conv2d_w4_rows(out, a, &c.window, &c.weights_w4, &c.to, first, count);
+    else if (c.op == TINY_DEPTHWISE) nn_tiny_depthwise_w4_rows(out, a, &c.window, &c.weights_w4, &c.to, first, count);
+    else nn_tiny_linear_w4_rows(out, a, &c.weights_w4, &c.to, c.K, c.N, first, count);
+}
+
 static void run_rows(const nn_tiny_out *out, const nn_tiny_in *a, const nn_tiny_in *b, int32_t n, int32_t first, int32_t count) {
     int wide = c.bytes == 2;
+    if (c.is_w4) {
+        run_rows_w4(out, a, first, count);
+        return;
+    }
     switch (c.op) {
     case TINY_CONV2D: (wide ? nn_tiny_conv2d_i16_rows : nn_tiny_conv2d_i8_rows)(out, a, &c.window, &c.weights, &c.to, first, count); break;
     case TINY_DEPTHWISE:
@@ -689,6 +916,20 @@ static void rows_of_rings_have_the_bits_of_whole_images(void **state) {
                 check_rows(whole);
                 free(whole);
             }
+}
+
+static void rows_of_w4_have_the_bits_of_whole_images(void **state) {
+    int op, i;
+    (void)state;
+    for (op = 0; op < TINY_W4_OPS; op++)
+        for (i = 0; i < scaled(500); i++) {
+            void *whole;
+            tiny_make_w4(&c, tiny_ops_w4[op], (uint64_t)i + 500000);
+            whole = make(c.out_count, 1);
+            tiny_run_case(&c, whole);
+            check_rows(whole);
+            free(whole);
+        }
 }
 
 // The kernels without cases of their own.
@@ -804,6 +1045,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(conv2d_is_the_sum_over_a_padded_image),
         cmocka_unit_test(depthwise_is_the_sum_over_a_padded_image),
         cmocka_unit_test(linear_is_the_plain_sum),
+        cmocka_unit_test(w4_is_the_sum_of_groups),
+        cmocka_unit_test(w4_of_every_length),
+        cmocka_unit_test(w4_of_many_taps),
+        cmocka_unit_test(longest_sums_of_w4_fit),
+        cmocka_unit_test(bits_of_w4_are_those_of_other_machines),
         cmocka_unit_test(avgpool_is_the_mean_of_what_is_inside),
         cmocka_unit_test(maxpool_is_the_most_of_what_is_inside),
         cmocka_unit_test(gavgpool_is_the_scaled_sum),
@@ -822,7 +1068,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(wide_scale_rounds_as_is_defined),
         cmocka_unit_test(longest_sums_fit),
         cmocka_unit_test(checks_say_what_is_wrong),
+        cmocka_unit_test(checks_of_w4_say_what_is_wrong),
         cmocka_unit_test(rows_of_rings_have_the_bits_of_whole_images),
+        cmocka_unit_test(rows_of_w4_have_the_bits_of_whole_images),
         cmocka_unit_test(rows_of_other_kernels_have_the_bits_of_whole_images),
         cmocka_unit_test(no_rows_write_nothing),
         cmocka_unit_test(elementwise_kernels_may_overwrite_an_input),

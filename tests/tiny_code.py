@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from fractions import Fraction
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXAMPLES = os.environ.get('TINY_EXAMPLES', ROOT + '/examples')      # where kernels are found first
@@ -287,7 +288,7 @@ class Run:
                 self.values[n.name, self.format(n)] = self.run(n)
 
     def format(self, n):
-        return {'f32': 'f32', 'i8': 'i8', 'i8-channel': 'i8', 'w8a16': 'i16', 'i16': 'i16'}[self.schemes[n.name]]
+        return {'f32': 'f32', 'i8': 'i8', 'i8-channel': 'i8', 'w4a8': 'i8', 'w8a16': 'i16', 'i16': 'i16'}[self.schemes[n.name]]
 
     def quant(self, name, fmt):
         if (name, fmt) not in self.quants:
@@ -350,32 +351,50 @@ class Run:
         count, channels = len(n.weights), n.shape[2]
         of = (lambda i: i % channels) if n.op == 'depthwise' else (lambda i: i // (count // channels))
         numbers = n.weights if n.scale is None else [f32(w * f32(n.scale[of(i) % len(n.scale)])) for i, w in enumerate(n.weights)]
-        if n.scale is None:
+        quarters, keeps = self.schemes[n.name] == 'w4a8', n.scale is not None and self.schemes[n.name] != 'w4a8'
+        if not keeps:
+            shrink = (lambda w: f32(w / 7)) if quarters else (lambda w: w)
             if self.schemes[n.name] == 'i8':
                 scales = [symmetric(min(numbers), max(numbers), 127).scale] * channels
             else:
                 scales = []
                 for c in range(channels):
                     own = [w for i, w in enumerate(numbers) if of(i) == c]
-                    scales.append(symmetric(min(own), max(own), 127).scale)
-            reals = n.bias
+                    scales.append(symmetric(shrink(min(own)), shrink(max(own)), 127).scale)
         else:
             scales = [f32(n.scale[c % len(n.scale)]) for c in range(channels)]
+        reals = n.bias
+        if n.scale is not None:
             fixed = self.net.find(n.inputs[0]).fixed
-            reals = [b * f32(fixed[0]) * scales[c] for c, b in enumerate(n.bias)]
-        most = (1 << 31) - 1 - (0 if wide else 255 * 127 * (count // channels))
+            reals = [b * f32(fixed[0]) * f32(n.scale[c % len(n.scale)]) for c, b in enumerate(n.bias)]
+        most = (1 << 31) - 1 - (0 if wide else 255 * 127 * (7 if quarters else 1) * (count // channels))
         for c in range(channels):
             if abs(reals[c]) > most * q_in.scale * scales[c]:
                 s = f32(abs(reals[c]) / (most * q_in.scale) * (1 + 1e-6))
                 self.grown.append((n.name, c))
                 for k in range(channels) if self.schemes[n.name] == 'i8' else (c,):
                     scales[k] = s
-        if n.scale is None:
+        if quarters:
+            integers = self.quarters(numbers, of, scales)
+        elif not keeps:
             integers = [clamp(even(f32(w / scales[of(i)])), -127, 127) for i, w in enumerate(numbers)]
         else:
             integers = n.weights
         biases = [half_away(b / (q_in.scale * scales[c])) for c, b in enumerate(reals)]
         return integers, biases, scales
+
+    @staticmethod
+    def quarters(numbers, of, scales):
+        """Weights of 4 bits, each times the factor of its group: 32 terms of a channel."""
+        integers = [0] * len(numbers)
+        for c, s in enumerate(scales):
+            own = [i for i in range(len(numbers)) if of(i) == c]
+            for group in (own[k:k + 32] for k in range(0, len(own), 32)):
+                step = Fraction(f32(max(abs(numbers[i]) for i in group) / 7))
+                factor = min(127, math.ceil(step / Fraction(s)))
+                for i in group if factor else ():
+                    integers[i] = factor * clamp(even(f32(numbers[i] / f32(s * factor))), -7, 7)
+        return integers
 
     def windows(self, n, k):
         """For each pixel of the output: the pixels of the input under its window, as (tap, pixel)."""
@@ -948,7 +967,7 @@ def check_sizes(net, out, report):
 
 def profiles(weights, others):
     """What ops with weights may be in, op by op or all alike, and what all others may."""
-    losses = {'f32': 0.0, 'i8': 0.002, 'i8-channel': 0.001, 'w8a16': 0.0002, 'i16': 0.0001}
+    losses = {'f32': 0.0, 'i8': 0.002, 'i8-channel': 0.001, 'w4a8': 0.003, 'w8a16': 0.0002, 'i16': 0.0001}
     row = lambda op, schemes: 'profile %s %s\n' % (op, ' '.join('%s=%s:1.0' % (x, losses[x]) for x in ['f32'] + schemes if x != 'f32' or op))
     if not isinstance(weights, dict):
         weights = {op: weights for op in ('conv2d', 'depthwise', 'linear')}
@@ -962,6 +981,7 @@ CHOICES = [     # name, --precision, --profiles, what is called
     ('i8', ALL, profiles('i8', 'i8'), ['net_convert_f32_i8_forward', 'net_convert_i8_f32_forward']),
     ('w8a16', ALL + ',any-result', profiles('w8a16', 'i16'), ['_w8a16_forward']),
     ('f32', ALL, profiles('f32', 'f32'), ['_f32_forward']),
+    ('w4a8', ALL + ',any-result,inputs=i8,schemes=i8+w4a8+f32', profiles('w4a8', 'i8'), ['_w4a8_forward']),
     ('mixed', ALL, profiles({'conv2d': 'f32', 'depthwise': 'i8-channel', 'linear': 'w8a16'}, 'i8'), ['net_convert_f32_i8_forward', '_f32_forward']),
 ]
 
@@ -979,6 +999,21 @@ def interpret(net, schemes, x):
 
 
 LIMITS = ('limits', ['--ram', '3K', '--flash', '2000', '--precision', 'inputs=i8,sensitive,any-result'], '', [])
+SHORT = 'inputs=i8,sensitive,any-result,schemes=f32+i8+i8-channel'
+LIMITS_W4 = ('limits_w4a8', ['--ram', '4K', '--flash', '700', '--precision', SHORT + '+w4a8'], '', ['net_conv2d_w4a8_forward'])
+
+
+def chosen(*names): return [row for row in CHOICES if row[0] in names]
+
+
+def check_short(plan, folder):
+    """Where the network in 8 bits does not fit, w4a8 is what does; without it the nearest limit is named. CMSIS-NN has it not."""
+    for how, kernels, sentence in ((['--ram', '4K', '--flash', '700', '--precision', SHORT], 'own', 'no choice was found within all limits; the least of '),
+                                   (['--precision', 'loss=1e9,schemes=w4a8'], 'cmsis-nn', 'schemes: none is left of those that its op can have')):
+        text = run_command([plan, folder + '/net.tlg', '--inference'] + how + ['--weights', folder + '/net.safetensors', '--ranges',
+                            folder + '/net.ranges', '--kernels', kernels, '--c-code', 'net', '-o', folder], 2).stderr
+        if sentence not in text:
+            fail('%s, not %s' % (text, sentence))
 
 
 def check_net(plan, net, folder, choices, cmsis, stem=None):
@@ -1035,7 +1070,7 @@ def check_net(plan, net, folder, choices, cmsis, stem=None):
         arenas = [int(re.search(r'#define NET_BANK_0_BYTES (\d+)', open(o + '/net.h').read()).group(1)) for o in (out, out + '_rows')]
         print('%-22s %s: %d results, arena %d bytes, by rows %d%s' % (os.path.basename(folder), name, len(got), arenas[0], arenas[1],
               ', %d scales grown' % grown if grown else ''))
-    if not regions and len(choices) > 1:
+    if not regions and len(choices) > 2:
         fail('%s: no choice has regions of rows' % folder)
 
 
@@ -1131,15 +1166,17 @@ def main():
     try:
         os.makedirs(folder + '/cmsis', exist_ok=True)
         cmsis = build_cmsis(folder + '/cmsis') if 'CMSIS_NN' in os.environ else None
-        nets = [('keyword', keyword_net(width=16, blocks=2), CHOICES[:2]), ('residual', residual_net(2), CHOICES), ('branches', branch_net(3), CHOICES),
-                ('floats', float_net(4), CHOICES), ('quantised', quantised_net(5), CHOICES[:1])]
+        nets = [('keyword', keyword_net(width=16, blocks=2), chosen('i8-channel', 'i8', 'w4a8')), ('residual', residual_net(2), CHOICES), ('branches', branch_net(3), CHOICES),
+                ('floats', float_net(4), CHOICES), ('quantised', quantised_net(5), chosen('i8-channel', 'w4a8'))]
         for name, net, choices in nets:
             os.makedirs('%s/%s' % (folder, name), exist_ok=True)
             check_net(plan, net, '%s/%s' % (folder, name), choices, cmsis)
         for name in ('kws', 'kws_int8', 'exact_int8', 'little'):
             os.makedirs('%s/%s' % (folder, name), exist_ok=True)
             stem = '%s/tests/data/tiny/%s' % (ROOT, name)
-            check_net(plan, read_net(stem), '%s/%s' % (folder, name), CHOICES[:1 if 'int8' in name else 4] + [LIMITS] * (name == 'kws'), cmsis, stem)
+            choices = chosen('i8-channel', 'w4a8') if 'int8' in name else chosen('i8-channel', 'i8', 'w8a16', 'f32', 'w4a8')
+            check_net(plan, read_net(stem), '%s/%s' % (folder, name), choices + [LIMITS, LIMITS_W4] * (name == 'kws'), cmsis, stem)
+        check_short(plan, folder + '/kws')
         check_refusals(plan, folder + '/refused')
     finally:
         if not keep:

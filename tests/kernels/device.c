@@ -36,6 +36,13 @@ static int compare_hashes(void) {
                 device_print(bytes == 1 ? " i8\n" : " i16\n");
                 bad++;
             }
+    for (int op = 0; op < TINY_W4_OPS; op++) {
+        if (tiny_hash_w4(&memory.hashed.c, memory.hashed.out, tiny_ops_w4[op], tiny_run_case) == tiny_golden_w4[op]) continue;
+        device_print("differs: op ");
+        print_number((uint32_t)tiny_ops_w4[op]);
+        device_print(" w4\n");
+        bad++;
+    }
     device_print(bad ? "" : "hashes: the same\n");
     return bad;
 }
@@ -69,9 +76,10 @@ static const layer layers[] = {
     { "linear 640 -> 128                  ", LINEAR, WINDOW(1, 1, 640, 1, 1, 1, 0, 0, 1, 1, 128) },
 };
 
-static int8_t weights[640 * 128];
+static int8_t weights[640 * 128], factors[640 * 128 / 32];
 static int32_t biases[256], multipliers[256], shifts[256];
 static const nn_tiny_weights numbers = { weights, biases, multipliers, shifts, 1 };
+static const nn_tiny_weights_w4 quarters = { { weights, biases, multipliers, shifts, 1 }, factors };
 static const nn_tiny_target target = { 3, -7, -128, 127 };
 static const nn_tiny_pair pair = { 3, 1 << 30, 0, -5, 1900000000, -1, 1500000000, -18, -7, -128, 127 };
 static const nn_tiny_softmax classes = { 1700000000, 22, -496 };
@@ -89,6 +97,15 @@ static void run_own(const layer *l) {
     case ADD: nn_tiny_add_i8(out, in, in + 1, n, &pair); break;
     case SOFTMAX: nn_tiny_softmax_i8(out, in, 1, n, &classes); break;
     }
+}
+
+// The same layer in w4, of those that have weights.
+static void run_w4(const layer *l) {
+    const nn_tiny_window *w = &l->window;
+    int8_t *in = memory.counted.in, *out = memory.counted.out;
+    if (l->kind == CONV) nn_tiny_conv2d_w4(out, in, w, &quarters, &target);
+    else if (l->kind == DEPTHWISE) nn_tiny_depthwise_w4(out, in, w, &quarters, &target);
+    else nn_tiny_linear_w4(out, in, &quarters, &target, 1, w->in_channels, w->out_channels);
 }
 
 #ifdef CMSIS
@@ -131,6 +148,7 @@ static void count_layers(void) {
     tiny_case *c = &memory.hashed.c;
     c->seed = 1;
     for (size_t i = 0; i < sizeof weights; i++) weights[i] = (int8_t)(i * 2654435761u >> 24);
+    for (size_t i = 0; i < sizeof factors; i++) factors[i] = (int8_t)(i % 128);
     for (int i = 0; i < 256; i++) {
         biases[i] = i * 977 % 4001 - 2000;
         multipliers[i] = (1 << 30) + i * 3000017;
@@ -142,7 +160,12 @@ static void count_layers(void) {
         uint32_t own = count(run_own, l);
         device_print(l->name);
         print_number(own);
-#ifdef CMSIS
+#ifndef CMSIS
+        if (l->kind <= LINEAR) {
+            device_print("  w4 ");
+            print_number(count(run_w4, l));
+        }
+#else
         device_print(" ");
         print_number(count(run_cmsis, l));
         for (int32_t k = 0; k < l->window.out_height * l->window.out_width * l->window.out_channels; k++)

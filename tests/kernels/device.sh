@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The kernels of examples/nn_tiny.h on a Cortex-M4 (qemu-system-arm, mps2-an386), with DSP instructions and without: the bits of
-# tests/support/tiny_golden.h, and instructions of some layers.
+# tests/support/tiny_golden.h, and instructions of some layers: in i8, in w4 where a layer has weights, and their ratio.
 #
 #   tests/kernels/device.sh                 CMSIS=<a clone of CMSIS-NN>: its kernels are counted beside them
 set -euo pipefail
@@ -33,4 +33,7 @@ fi
 "${arm[@]}" "${m4[@]}" ${OPT:--O2} "${warnings[@]}" -c -o "$out/known.o" tests/kernels/known.c
 image dsp "${m4[@]}" ${OPT:--O2} "${warnings[@]}" -DTINY_DEVICE_GROUPS=$groups
 image plain -mcpu=cortex-m3 ${OPT:--O2} "${warnings[@]}" -DTINY_DEVICE_GROUPS=$groups
-cat "$out/dsp.txt"
+for name in plain dsp; do
+    echo "$name:"
+    awk '/ w4 / {printf "%s %7.3f\n", $0, $NF / $(NF - 2); next} !/^hashes/' "$out/$name.txt"
+done

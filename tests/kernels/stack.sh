@@ -9,9 +9,9 @@ fail() { echo "tiny: $*" >&2; exit 1; }
 
 listed() { grep -o 'nn_tiny_[a-z0-9_]*' tests/build/nn_tiny.c | grep -v '^nn_tiny_check' | sort -u; }
 kernels() {
-    sed -n 's/^static inline void \(nn_tiny_[a-z0-9_]*\)(.*/\1/p' examples/nn_tiny.h | grep -E '_(i8|i16)(_rows)?$|upsample' | grep -vE '_(multiply|sum_block|conv_run|write|depthwise_four|softmax_row|multiply_row)_'
+    sed -n 's/^static inline void \(nn_tiny_[a-z0-9_]*\)(.*/\1/p' examples/nn_tiny.h | grep -E '_(i8|i16|w4)(_rows)?$|upsample' | grep -vE '_(multiply|sum_block|conv_run|write|depthwise_four|softmax_row|multiply_row)_'
 }
-diff <(kernels | sort) <(listed | grep -E '_(i8|i16)(_rows)?$|upsample') || fail "kernels (<) and what tests/build/nn_tiny.c lists (>) differ"
+diff <(kernels | sort) <(listed | grep -E '_(i8|i16|w4)(_rows)?$|upsample') || fail "kernels (<) and what tests/build/nn_tiny.c lists (>) differ"
 
 # The frames of the longest chain of calls, of gcc's call graph: bytes, and by whom.
 longest() {

@@ -26,6 +26,8 @@ typedef struct tiny_case {
     int32_t bytes;  // of an element: 1 = i8, 2 = i16
     nn_tiny_window window;
     nn_tiny_weights weights;
+    nn_tiny_weights_w4 weights_w4;
+    int32_t is_w4;  // 1 = those are read: bytes is 1, weights are of 4 bits
     nn_tiny_target to;
     nn_tiny_pair pair;
     nn_tiny_softmax softmax;
@@ -35,6 +37,7 @@ typedef struct tiny_case {
     int16_t a[TINY_MOST_ELEMENTS], b[TINY_MOST_ELEMENTS];
     int8_t  weight[TINY_MOST_WEIGHTS];
     int32_t bias[TINY_MOST_CHANNELS], multipliers[TINY_MOST_CHANNELS], shifts[TINY_MOST_CHANNELS];
+    int8_t  packed[TINY_MOST_WEIGHTS / 2 + TINY_MOST_CHANNELS], factors[TINY_MOST_WEIGHTS / 32 + TINY_MOST_CHANNELS];
     int16_t exp_table[513], reciprocal_table[513];
     uint64_t seed;
 } tiny_case;
@@ -191,12 +194,49 @@ static inline void tiny_make_case(tiny_case *c, tiny_op op, int32_t bytes, uint6
     tiny_fill(c, c->a, c->in_count, bytes, low, -1 - low);
 }
 
+// Weights of 4 bits for N sums of K terms.
+static inline void tiny_make_packed(tiny_case *c, int32_t N, int32_t K) {
+    int32_t n, i, row = (K + 1) / 2;
+    tiny_fill(c, c->factors, N * ((K + 31) / 32), 1, 0, 127);
+    for (n = 0; n < N; n++) {
+        tiny_fill(c, c->weight, 2 * row, 1, -7, 7);
+        if (K % 2) c->weight[K] = 0;
+        for (i = 0; i < row; i++) c->packed[n * row + i] = (int8_t)(c->weight[2 * i + 1] * 16 + (c->weight[2 * i] & 15));
+    }
+    c->weights_w4.packed = c->weights;
+    c->weights_w4.packed.weights = c->packed;
+    c->weights_w4.factors = c->factors;
+}
+
+// Case `index` of an op in w4: conv2d, depthwise or linear. Of the i8 case it keeps what is not weights.
+static inline void tiny_make_w4(tiny_case *c, tiny_op op, uint64_t index) {
+    const nn_tiny_window *w = &c->window;
+    int32_t N, K, n;
+    tiny_make_case(c, op, 1, index);
+    N = op == TINY_LINEAR ? c->N : w->out_channels;
+    K = op == TINY_LINEAR ? c->K : w->height * w->width * (op == TINY_CONV2D ? w->in_channels : 1);
+    c->is_w4 = 1;
+    tiny_make_packed(c, N, K);
+    for (n = 0; n < N; n++) c->shifts[n] -= c->shifts[n] > -30 ? 2 : 0;
+}
+
+static inline void tiny_run_w4(const tiny_case *c, int8_t *out) {
+    const int8_t *a = (const int8_t *)c->a;
+    if (c->op == TINY_CONV2D) nn_tiny_conv2d_w4(out, a, &c->window, &c->weights_w4, &c->to);
+    else if (c->op == TINY_DEPTHWISE) nn_tiny_depthwise_w4(out, a, &c->window, &c->weights_w4, &c->to);
+    else nn_tiny_linear_w4(out, a, &c->weights_w4, &c->to, c->R, c->K, c->N);
+}
+
 // The kernels of nn_tiny.h on a whole case.
 static inline void tiny_run_case(const tiny_case *c, void *out) {
     const int8_t *a8 = (const int8_t *)c->a, *b8 = (const int8_t *)c->b;
     int8_t *out8 = (int8_t *)out;
     int16_t *out16 = (int16_t *)out;
     int wide = c->bytes == 2;
+    if (c->is_w4) {
+        tiny_run_w4(c, out8);
+        return;
+    }
     switch (c->op) {
     case TINY_CONV2D:
         if (wide) nn_tiny_conv2d_i16(out16, c->a, &c->window, &c->weights, &c->to);
@@ -254,6 +294,23 @@ static inline uint64_t tiny_hash_group(tiny_case *c, void *out, tiny_op op, int3
         tiny_make_case(c, op, bytes, (uint64_t)(group * TINY_GROUP + i));
         run(c, out);
         hash = tiny_hash(hash, out, c->out_count, bytes);
+    }
+    return hash;
+}
+
+// Of the sums that test_nn_tiny.c makes of the first cases in w4 of each op. (Nobody else has such kernels.)
+enum { TINY_W4_OPS = 3 };
+static const tiny_op tiny_ops_w4[TINY_W4_OPS] = { TINY_CONV2D, TINY_DEPTHWISE, TINY_LINEAR };
+static const uint64_t tiny_golden_w4[TINY_W4_OPS] = { UINT64_C(0x583D2B5F490083CC), UINT64_C(0xA0280F1F8C176CF8), UINT64_C(0xD9D5A7A5B4C1CE59) };
+
+// The outputs of the first cases of an op in w4, by `run`.
+static inline uint64_t tiny_hash_w4(tiny_case *c, void *out, tiny_op op, void (*run)(const tiny_case *, void *)) {
+    uint64_t hash = UINT64_C(14695981039346656037);
+    int32_t i;
+    for (i = 0; i < TINY_GROUP; i++) {
+        tiny_make_w4(c, op, (uint64_t)i);
+        run(c, out);
+        hash = tiny_hash(hash, out, c->out_count, 1);
     }
     return hash;
 }

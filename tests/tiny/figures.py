@@ -85,6 +85,22 @@ def print_keywords(folder):
             code = os.path.join(folder, '-'.join([choice, *more]))
             sizes = re.search(r'(\d+) bytes of RAM.* (\d+) of constants', keywords.write_code(code, choice, *more)).groups()
             print('| %s | %s | %s | %s |' % (' '.join(['`%s`' % choice, *more]), cells(keywords.run_host(code, clips)), *sizes))
+<<<<<<< HEAD
+=======
+    print('\n| a clip on a Cortex-M4 | instructions | ratio |\n|---|---|---|')
+    first = None
+    for name, more, flags in keywords.FORMS:
+        code = os.path.join(folder, 'device-' + name)
+        keywords.write_code(code, 'i8-channel', *more)
+        count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
+        first = first or count
+        print('| %s | %.0f | %.3f |' % (name, count, count / first))
+    for name, more, flags in keywords.FORMS[1:]:
+        code = os.path.join(folder, 'device-w4a8-' + name)
+        keywords.write_code(code, 'w4a8', *more)
+        count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
+        print('| %s, `w4a8` | %.0f | %.3f |' % (name, count, count / first))
+>>>>>>> 9701456b977a76dd80d2b36f680af6943c7e407d
 
 
 def main():

@@ -26,12 +26,17 @@ QEMU = ('qemu-system-arm -machine mps2-an386 -nographic -monitor none -serial no
 CLIPS = 3       # that the device hears
 FORMS = ('by hand', (), ('-DBY_HAND',)), ('whole tensors', (), ()), ('regions of rows', ('--rows',), ())     # what the device runs
 
-# one scheme for an op, as quantize_static has them
-PER_CHANNEL = ('profiles 1\n' + ''.join('profile %s i8-channel=0.001:1\n' % op for op in ('conv2d', 'depthwise', 'linear')) + 'profile * i8=0.001:1\n')
+def profiles_of(scheme):
+    """One scheme for an op, as quantize_static has them."""
+    return 'profiles 1\n' + ''.join('profile %s %s=0.001:1\n' % (op, scheme) for op in ('conv2d', 'depthwise', 'linear')) + 'profile * i8=0.001:1\n'
+
+
 CHOICES = {     # name: options of tl_plan
     'i8-channel': ['--precision', 'loss=1e9,objective=bytes,schemes=i8+i8-channel,inputs=i8,sensitive,unknown,any-result', '--profiles', 'PROFILES'],
     'i8': ['--precision', 'loss=1e9,objective=bytes,schemes=i8,inputs=i8,sensitive,unknown,any-result'],
+    'w4a8': ['--precision', 'loss=1e9,objective=bytes,schemes=i8+w4a8,inputs=i8,sensitive,unknown,any-result', '--profiles', 'PROFILES'],
     'limits': ['--ram', '16K', '--flash', '32K', '--precision', 'schemes=f32+i8+i8-channel+w8a16,inputs=i8,sensitive,unknown,any-result'],
+    'limits, 20K': ['--ram', '16K', '--flash', '20K', '--precision', 'schemes=f32+i8+i8-channel+w8a16+w4a8,inputs=i8,sensitive,unknown,any-result'],
 }
 
 
@@ -89,7 +94,7 @@ def write_code(folder, choice, *more, net=NET):
     """The program of a choice in folder; what tl_plan says."""
     os.makedirs(folder, exist_ok=True)
     profiles = os.path.join(folder, 'profiles')
-    with open(profiles, 'w') as file: file.write(PER_CHANNEL)
+    with open(profiles, 'w') as file: file.write(profiles_of(choice))
     how = [profiles if word == 'PROFILES' else word for word in CHOICES[choice]]
     done = subprocess.run([TL_PLAN, net + '.tlg', '--inference', '--align', '16', *how, '--weights', net + '.safetensors', '--ranges', net + '.ranges',
                            '--c-code=calls', 'net', *(() if '--kernels' in more else ('--kernels', 'own')), *more, '-o', folder], capture_output=True, text=True)

@@ -219,6 +219,7 @@ class Refusals(Export):
         def drop(made): del made['precision']
         for change, sentence in ((rename, 'plan.json: is of another model: node conv_3 is missing'), (add, 'plan.json: is of another model: it has 8 nodes, not 7'),
                                  (scheme('f16'), 'conv2d conv_0: scheme f16 with format i8 is not known in QDQ'),
+                                 (scheme('w4a8'), 'conv2d conv_0: scheme w4a8 with format i8 is not known in QDQ'),
                                  (drop, 'plan.json: has no schemes: tl_plan --precision HOW --json writes them')):
             self.assertEqual(self.plan_with(change), sentence)
         with open(self.path('plan.json'), 'w') as file: file.write('{')
