@@ -439,6 +439,8 @@ static const char *const usage[] = {
     "                    Chains of nodes that say takes_blocks may be fused. What else is asked for is of",
     "                    the graph that results; with --split it is of one part. --work counts once for",
     "                    the plan, and once for what one more MiB would buy",
+    "                    With --precision, or --ram and --flash, formats are chosen before, and the rest",
+    "                    is compiled of the graph that results, within the RAM that was found",
     "  --loss L          formats are chosen, too, f32 or bf16, for inference also f16: the losses of all",
     "                    nodes, by --profiles, sum to at most L; any: no limit",
     "  --split           the batch of the model may be split into equal parts, one after the other; what",
@@ -599,8 +601,8 @@ static int compiles(const options *o) { return o->compile || o->recommend; }
 
 static int check_limit_options(const options *o) {
     const struct { int is_there; const char *name; } others[] = {
-        { compiles(o), o->compile ? "--compile" : "--recommend" }, { o->pareto, "--pareto" }, { o->policy != NULL, "--policy" },
-        { o->order, "--order" }, { o->live, "--live" }, { o->bank_count > 0, "--bank" }, { o->split, "--split" },
+        { o->recommend, "--recommend" }, { o->pareto, "--pareto" }, { o->policy != NULL, "--policy" }, { o->order, "--order" },
+        { o->live, "--live" }, { o->bank_count > 0, "--bank" }, { o->split, "--split" },
     };
     size_t i;
     if (!has_limits(o)) return CODE_OK;
@@ -621,7 +623,7 @@ static int check_compile_options(const options *o) {
         { o->order, "--order", "is a plan of its own, what is compiled keeps the listing's order" },
         { o->form != NULL, "--form", "what is compiled may take any" },
         { o->seed != NULL, "--seed", "what is compiled has one beginning" },
-        { o->precision != NULL, "--precision", "chooses formats first, --loss chooses them with the plan" },
+        { o->precision && o->loss && !has_limits(o), "--precision", "chooses formats first, --loss chooses them with the plan" },
         { o->front, "--front", "is loss against time, --compile holds one limit of the loss" },
         { o->live, "--live", "the budget of what is compiled binds its arena" },
         { o->bank_count > 0, "--bank", "what is compiled lies in one memory" },
@@ -1298,7 +1300,7 @@ static int own_weights(program *p) {
 
 // What keeping everything takes in the model as it was read, in f32 where --precision chooses something else: 100 %.
 static uint64_t model_peak(const program *p) {
-    if (p->has_compiled) return p->compilation.keep_all.peak_bytes;
+    if (p->has_compiled && !p->has_choice) return p->compilation.keep_all.peak_bytes;
     return p->has_choice ? p->choice.keep_all.peak_bytes : p->keep_all.peak_bytes;
 }
 
@@ -1867,7 +1869,7 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
     print_head(p, out);
     fprintf(out, "%-12s %20s %12s %10s %12s\n", "", "bytes", "",
             p->has_choice ? "all in f32" : p->has_compiled ? "the model" : "keep all", "cost");
-    if (p->has_compiled) print_row(p, out, "the model", p->compilation.keep_all.peak_bytes, 0);
+    if (p->has_compiled && !p->has_choice) print_row(p, out, "the model", p->compilation.keep_all.peak_bytes, 0);
     if (p->has_choice) print_row(p, out, "all in f32", p->choice.keep_all.peak_bytes, 0);
     print_row(p, out, "keep all", p->keep_all.peak_bytes, p->keep_all.cost);
     if (p->budget_bytes) print_row(p, out, "budget", p->budget_bytes, 0);
@@ -2265,13 +2267,14 @@ static void put_choice_json(const program *p, writer *w) {
     free(text);
 }
 
-static void put_compile_choice_json(writer *w, const tl_compile_choice *choice) {
+// Formats where they were chosen with the rest: --precision, --ram and --flash choose them before, and tell them elsewhere.
+static void put_compile_choice_json(const program *p, writer *w, const tl_compile_choice *choice) {
     int k, is_first = 1;
     put(w, "{\"part_count\": %d, \"fused_count\": %d, \"conversion_count\": %d", (int)choice->part_count,
         (int)choice->fused_count, (int)choice->conversion_count);
     put(w, ", \"copy_count\": %d, \"compressed_count\": %d, \"formats\": {", (int)choice->copy_count,
         (int)choice->compressed_count);
-    for (k = 0; k < TL_FORMAT_COUNT; k++) {
+    for (k = 0; k < TL_FORMAT_COUNT && !p->has_choice; k++) {
         if (!choice->format_counts[k]) continue;
         put(w, "%s\"%s\": %d", is_first ? "" : ", ", tl_name_format((tl_format)k),
             (int)choice->format_counts[k]);
@@ -2281,7 +2284,8 @@ static void put_compile_choice_json(writer *w, const tl_compile_choice *choice) 
         (ull)choice->arena_bytes);
 }
 
-static void put_strategies_json(const tl_recommendation *recommendation, writer *w) {
+static void put_strategies_json(const program *p, writer *w) {
+    const tl_recommendation *recommendation = &p->compilation.recommendation;
     char strategy[1024];
     int32_t k;
     put(w, ", \"strategies\": [");
@@ -2290,7 +2294,7 @@ static void put_strategies_json(const tl_recommendation *recommendation, writer 
         tl_print_strategy_json(&row->strategy, strategy, sizeof strategy);
         put(w, "%s\n  {\"strategy\": %s, \"outcome\": \"%s\", \"choice\": ", k ? "," : "", strategy,
             tl_name_outcome(row->outcome));
-        if (row->choice.cost || row->choice.part_count) put_compile_choice_json(w, &row->choice);
+        if (row->choice.cost || row->choice.part_count) put_compile_choice_json(p, w, &row->choice);
         else put(w, "null");
         put(w, "}");
     }
@@ -2302,15 +2306,15 @@ static void put_compiled_json(const program *p, writer *w) {
     const compilation *c = &p->compilation;
     put(w, ", \"compiled\": {\"model_nodes\": %d, \"model_peak_bytes\": %llu, \"choice\": ",
         (int)c->model.node_count, (ull)c->keep_all.peak_bytes);
-    put_compile_choice_json(w, &c->compiled.choice);
+    put_compile_choice_json(p, w, &c->compiled.choice);
     put(w, ", \"runner_up\": ");
-    if (c->compiled.runner_up.cost) put_compile_choice_json(w, &c->compiled.runner_up);
+    if (c->compiled.runner_up.cost) put_compile_choice_json(p, w, &c->compiled.runner_up);
     else put(w, "null");
     put(w, ", \"base_cost\": %llu, \"bound_cost\": %llu, \"gap_ratio\": %.9g", (ull)c->compiled.base_cost,
         (ull)c->compiled.bound_cost, c->compiled.gap_ratio);
     put(w, ", \"proven\": %s, \"tried_count\": %d", c->compiled.proven ? "true" : "false",
         (int)c->compiled.tried_count);
-    if (p->o.recommend) put_strategies_json(&c->recommendation, w);
+    if (p->o.recommend) put_strategies_json(p, w);
     put(w, "}");
 }
 
@@ -4033,7 +4037,7 @@ static int finish_choice(program *p) {
 
 // 1 = more than the choice was asked for.
 static int wants_plan(const options *o) {
-    return o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->c_code || o->svg || o->html || o->align ||
+    return compiles(o) || o->budget || o->pareto || o->policy || o->schedule || o->c_table || o->c_code || o->svg || o->html || o->align ||
            o->lifetimes || o->places || o->order || o->bank_count || o->block;
 }
 
@@ -4347,6 +4351,7 @@ static int prepare_compile(program *p) {
     tl_precision_desc *formats = &p->choice.desc;
     choice_words none;
     memset(&none, 0, sizeof none);
+    if (p->o.precision || has_limits(&p->o)) return p->o.split ? check_split(p) : CODE_OK;     // formats are chosen before
     if (p->o.loss && strcmp(p->o.loss, "any") == 0) formats->loss_limit = INFINITY;
     else if (p->o.loss && !read_number(p->o.loss, &formats->loss_limit))
         return fail(CODE_INPUT, "--loss %s: must be a number of 0 or more, like 0.01, or any", p->o.loss);
@@ -4371,9 +4376,10 @@ static int on_compile_progress(const tl_compile_progress *now, void *user) {
 static void fill_compile(program *p) {
     compilation *c = &p->compilation;
     tl_compile_desc *desc = &c->desc;
+    int has_formats = p->o.loss && !p->has_choice;      // which are to be chosen
     c->strategy.mode = TL_MODE_LAZY;
     if (!p->o.inference) c->strategy.gradient = tl_gradient_checkpointed(0);
-    c->strategy.precision = p->o.loss ? TL_PRECISION_MIXED : TL_PRECISION_SINGLE;
+    c->strategy.precision = has_formats ? TL_PRECISION_MIXED : TL_PRECISION_SINGLE;
     c->strategy.memory = TL_MEMORY_POOLED;
     c->strategy.enable_fusion = 1;
     c->device = p->choice.device;
@@ -4390,8 +4396,8 @@ static void fill_compile(program *p) {
     desc->block_bytes = p->block_bytes;
     desc->in_flight = p->in_flight;
     desc->kernel_precisions = 1u << TL_PRECISION_SINGLE;
-    if (p->o.loss) desc->kernel_precisions |= 1u << TL_PRECISION_MIXED;
-    if (p->o.loss) desc->precision = &p->choice.desc;
+    if (has_formats) desc->kernel_precisions |= 1u << TL_PRECISION_MIXED;
+    if (has_formats) desc->precision = &p->choice.desc;
     desc->may_split = p->o.split;
     desc->work_limit = p->work_limit;
     desc->progress = on_compile_progress;
@@ -4510,12 +4516,12 @@ static void add_count(char text[CHOICE_SIZE], const char *before, int32_t count,
 }
 
 // In one line: "2 parts, 3 fused, f32 10, bf16 40, 12 conversions".
-static void name_choice(const tl_compile_choice *choice, char text[CHOICE_SIZE]) {
+static void name_choice(const program *p, const tl_compile_choice *choice, char text[CHOICE_SIZE]) {
     int k;
     text[0] = 0;
     if (choice->part_count > 1) add_count(text, "", choice->part_count, " parts");
     if (choice->fused_count) add_count(text, "", choice->fused_count, " fused");
-    for (k = 0; k < TL_FORMAT_COUNT; k++) {
+    for (k = 0; k < TL_FORMAT_COUNT && !p->has_choice; k++) {
         char name[32];
         snprintf(name, sizeof name, "%s ", tl_name_format((tl_format)k));
         if (choice->format_counts[k]) add_count(text, name, choice->format_counts[k], "");
@@ -4528,7 +4534,7 @@ static void name_choice(const tl_compile_choice *choice, char text[CHOICE_SIZE])
 static void print_compile_point(const program *p, FILE *out, const tl_compile_point *at, int is_knee) {
     const tl_compile_choice *choice = &at->choice;
     char words[CHOICE_SIZE];
-    name_choice(choice, words);
+    name_choice(p, choice, words);
     fprintf(out, "%20llu %12s %8.2f %% %12.6f %12.6f  %-11s  %s%s\n", (ull)choice->arena_bytes,
             bytes_label(choice->arena_bytes).text, 100 * ratio_of(choice->arena_bytes, p->keep_all.peak_bytes),
             ratio_of(choice->cost, p->keep_all.base_cost), ratio_of(at->bound_cost, p->keep_all.base_cost),
@@ -4548,7 +4554,7 @@ static int write_compile_front_json(program *p, const tl_compile_front *front) {
         if (front->points[i].budget_bytes) put(&w, "%llu", (ull)front->points[i].budget_bytes);
         else put(&w, "null");
         put(&w, ", \"bound_cost\": %llu, \"choice\": ", (ull)front->points[i].bound_cost);
-        put_compile_choice_json(&w, &front->points[i].choice);
+        put_compile_choice_json(p, &w, &front->points[i].choice);
         put(&w, "}");
     }
     put(&w, "\n]");
@@ -5453,8 +5459,8 @@ int main(int count, char **argv) {
     p.terminal = isatty(STDERR_FILENO);
     signal(SIGINT, on_interrupt);
     code = run(&p);
+    free_compilation(&p);       // of what was chosen
     free_choice(&p);
-    free_compilation(&p);
     tl_free_remat_pool(p.pool);
     tl_free_lifetimes(&p.env, &p.lifetimes);
     tl_free_plan(&p.env, &p.plan);

@@ -197,7 +197,7 @@ static void bound_is_below(const tl_remat_desc *desc, uint64_t end, int number) 
     memset(&watch, 0, sizeof watch);
     watch.desc = desc;
     host.bytes = desc->host_budget_bytes;
-    host.rate = desc->device->link_bytes_per_second;
+    host.rate = tli_find_faster_rate(desc->device);
     for (k = 0; k < 4; k++) {
         uint64_t bound, work = 0;
         host.time = end + (uint64_t)(k / 2);
@@ -567,6 +567,45 @@ static void a_link_that_is_just_fast_enough_is_used_and_not_ruled_out(void **sta
         tl_env env;
         assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
         assert_int_equal(plan.cost, 101 + k);       // slower, and it is as cheap to make the tensor again
+        assert_true(report.proven);
+        bound_is_below(&desc, plan.cost, k);
+        tl_free_plan(&env, &plan);
+        tl_free_graph(NULL, &graph);
+    }
+}
+
+static void the_faster_way_is_known(void **state) {
+    tl_device device = link_of(0, 0);
+    (void)state;
+    assert_int_equal(tli_find_faster_rate(NULL), 0);
+    device.upload_bytes_per_second = 5;
+    assert_int_equal(tli_find_faster_rate(&device), 0);     // one way takes no time
+    device.link_bytes_per_second = 7;
+    assert_int_equal(tli_find_faster_rate(&device), 7);
+    device.upload_bytes_per_second = 9;
+    assert_int_equal(tli_find_faster_rate(&device), 9);
+}
+
+// The way back has a speed of its own, of which the bound has to take the faster one.
+static void a_faster_way_back_is_used_and_not_ruled_out(void **state) {
+    int k;
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        tl_graph graph = graph_of("tlg 1\n"
+                                  "node 0 in input fwd=0 bwd=0 out=1 needs=none in=-\n"
+                                  "node 1 a op fwd=9 bwd=0 out=8 needs=none in=0\n"
+                                  "node 2 b op fwd=0 bwd=0 out=1 needs=in in=1\n"
+                                  "node 3 c op fwd=50 bwd=20 out=1 needs=none in=2\n"
+                                  "node 4 d op fwd=0 bwd=0 out=20 needs=none in=3\n");
+        tl_device device = link_of(160000000, 0);       // 8 bytes in 50 ns
+        tl_remat_desc desc = desc_of(&graph, 22, &device, TL_UNLIMITED);
+        tl_remat_report report;
+        tl_plan plan;
+        tl_env env;
+        if (k) device.upload_bytes_per_second = 2 * device.link_bytes_per_second;
+        assert_int_equal(tli_find_faster_rate(&device), k ? 320000000 : 160000000);
+        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+        assert_int_equal(plan.cost, k ? 84 : 88);       // waits for 5 ns, or makes a again in 9
         assert_true(report.proven);
         bound_is_below(&desc, plan.cost, k);
         tl_free_plan(&env, &plan);
@@ -967,6 +1006,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copies_that_hide_behind_calls_cost_nothing),
         cmocka_unit_test(a_slower_link_never_gives_a_cheaper_plan),
         cmocka_unit_test(a_link_that_is_just_fast_enough_is_used_and_not_ruled_out),
+        cmocka_unit_test(the_faster_way_is_known),
+        cmocka_unit_test(a_faster_way_back_is_used_and_not_ruled_out),
         cmocka_unit_test(copies_over_an_unknown_link_take_no_time),
         cmocka_unit_test(capacities_of_the_device_limit_both_budgets),
         cmocka_unit_test(larger_random_graphs_are_valid_and_repeatable),

@@ -92,7 +92,7 @@ static void bytes_of_a_format_count_a_tail_as_an_element(void **state) {
     assert_int_equal(tli_find_weight_bytes(TL_SCHEME_FAKE, 400), 400);
     assert_int_equal(tli_find_weight_bytes((tl_scheme)-3, 400), 400);
     assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W4A8, 400), 50);
-    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W4A8, 37), 5);
+    assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W4A8, 33), 5);
     assert_int_equal(tli_find_weight_bytes(TL_SCHEME_W4A8, 0), 0);
     assert_true(tli_find_weight_bytes(TL_SCHEME_W4A8, UINT64_MAX) == UINT64_C(1) << 61);
     assert_true(tli_find_weight_bytes(TL_SCHEME_I16, UINT64_MAX) == UINT64_C(1) << 63);

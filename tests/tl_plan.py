@@ -1197,6 +1197,24 @@ def limits_are_kept_together():
     assert 'ram is the least' in report and 'region' in report
     assert 'flash is the least, proven' in planned(model, *words, '--minimize', 'flash', '--loss', 'any')
 
+def what_is_compiled_keeps_limits():
+    model, words = small_camera_network(), ('--inference', '--align', '4', '--precision', 'schemes=f32+i8+i8-channel+i16,sensitive,any-result,inputs=f32+i8')
+    limits = ('--ram', '32K', '--flash', '2K', '--loss', '0.1')
+    alone = json.loads(planned(model, *words, *limits, '--json', '-'))
+    data = json.loads(planned(model, *words, *limits, '--compile', '--json', '-'))
+    assert data['limits'] == alone['limits'] and data['precision'] == alone['precision']
+    assert data['arena_bytes'] <= data['budget_bytes'] == alone['limits']['ram_bytes']
+    assert data['compiled']['choice']['formats'] == {} and data['compiled']['model_nodes'] == alone['nodes']
+    report = planned(model, *words, *limits, '--compile')
+    assert 'compiled for inference' in report and 'cost is the least' in report
+    refused(1, ['--precision: not beside --compile'], model, '--compile', '--loss', '0.1', '--precision', 'loss=0.1')
+    refused(1, ['--recommend: not beside --ram'], model, *words, *limits, '--recommend')
+    # of training, too: never dearer than the plan of that graph, which is among its choices
+    words = ('--precision', 'loss=0.01,training,objective=bytes', '--budget', '40%')
+    plan, best = (json.loads(planned(MODEL, *words, *more, '--json', '-')) for more in ((), ('--compile',)))
+    assert best['precision'] == plan['precision'] and best['total_cost'] <= plan['total_cost'] and best['arena_bytes'] <= best['budget_bytes']
+    assert {node['scheme'] for node in best['precision']['nodes']} >= {'bf16'}, best['precision']
+
 def fronts_of_limits_are_shown():
     model, words = small_camera_network(), ('--inference', '--precision', 'schemes=f32+i8-channel+i16,sensitive,any-result,inputs=f32+i8')
     points = json.loads(planned(model, *words, '--front', '--ram', 'any', '--flash', 'any', '--json', '-', '--svg', path('front.svg')))['points']
@@ -1364,7 +1382,7 @@ def a_recommendation_shows_what_was_compiled():
     refused(2, ['no strategy fits 1000 bytes', 'least'], MODEL, '--recommend', '--budget', '1000', '--work', '5000000')
 
 def compiling_excludes_what_it_chooses():
-    for other in (['--policy', 'revolve'], ['--order'], ['--form', 'once'], ['--seed', '1'], ['--precision', 'loss=1'], ['--front'], ['--live', '--budget', '50%'], ['--bank', 'any']):
+    for other in (['--policy', 'revolve'], ['--order'], ['--form', 'once'], ['--seed', '1'], ['--precision', 'loss=1', '--loss', '1'], ['--front'], ['--live', '--budget', '50%'], ['--bank', 'any']):
         refused(1, [other[0], '--compile'], MODEL, '--compile', *other)
         refused(1, [other[0], '--recommend'], MODEL, '--recommend', *other)
     single = write('single.tlg', head(*[line for line in CHAIN[1:] if line != 'batch 4']))
@@ -1760,7 +1778,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
          tables_compile, generated_code_compiles_and_links, operands_of_code_are_aligned, frozen_weights_take_no_ram, inputs_have_the_format_that_saves_most, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, steps_are_cut_into_blocks_of_rows, steps_in_blocks_of_rows_are_as_cheap_as_the_prototype, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
-         limits_that_cannot_be_held_are_named, fronts_are_shown, limits_are_kept_together, fronts_of_limits_are_shown, hostile_limits_are_refused, hostile_precisions_are_refused,
+         limits_that_cannot_be_held_are_named, fronts_are_shown, limits_are_kept_together, what_is_compiled_keeps_limits, fronts_of_limits_are_shown, hostile_limits_are_refused, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
          a_recommendation_shows_what_was_compiled, compiling_excludes_what_it_chooses, an_interrupted_compilation_ends_with_the_best_so_far,
          ranks_are_planned_each, a_budget_of_ranks_is_kept_or_the_least_is_named, ways_to_use_ranks_are_compared, batches_are_split_over_ranks, hostile_ranks_are_refused,

@@ -55,6 +55,12 @@ extern "C" {
     X(TL_SCHEME_W4A8,       "w4a8",       TL_FORMAT_I8,   4, \
       "tensors in 8 bits, weights in 4, a factor for each 32 of a channel")
 
+// w4a8: of channel n and its term k a weight is scale[n] factor[n][k / 32] q[n][k], with q = -7 .. 7 in 4 bits
+// and factor = 0 .. 127. A sum is bias[n] + the sum over groups of factor[n][g] x (that of (x - zero point) q
+// over the group), in 32 bits, which hold 8192 products, and is requantised as one of i8-channel. Constants:
+// weights, biases, multipliers, shifts, factors. A channel begins at a whole byte; of each 8 terms byte j, of
+// four, has term j in its low half and term j + 4 in the high one; of terms behind these the earlier is low.
+
 typedef enum tl_format { TL_FORMATS(TLI_ENUM4) TL_FORMAT_COUNT } tl_format;
 
 #ifndef TL_NO_PRECISION

@@ -30,6 +30,7 @@ if [ -n "${CMSIS:-}" ]; then
     awk '/[0-9] [0-9]+( differs)?$/ && !/^(hashes|stack)/ {own = $(NF - 1 - /differs/); other = $(NF - /differs/); printf "%s %9.3f\n", $0, own / other}' "$out/cmsis.txt"
     exit 0
 fi
+"${arm[@]}" "${m4[@]}" ${OPT:--O2} "${warnings[@]}" -c -o "$out/known.o" tests/kernels/known.c
 image dsp "${m4[@]}" ${OPT:--O2} "${warnings[@]}" -DTINY_DEVICE_GROUPS=$groups
 image plain -mcpu=cortex-m3 ${OPT:--O2} "${warnings[@]}" -DTINY_DEVICE_GROUPS=$groups
 for name in plain dsp; do

@@ -71,7 +71,7 @@ def compare_onnx(folder, make, count=50):
 
 
 def print_keywords(folder):
-    """Accuracy of the trained keyword network on its test clips, and its instructions on a Cortex-M4."""
+    """Accuracy of the trained keyword network on its test clips, and instructions of w4a8 beside i8-channel."""
     why = keywords.prepare()
     if why: return print('\nkeyword network: %s' % why)
     features, labels = keywords.read_test()
@@ -86,18 +86,13 @@ def print_keywords(folder):
             sizes = re.search(r'(\d+) bytes of RAM.* (\d+) of constants', keywords.write_code(code, choice, *more)).groups()
             print('| %s | %s | %s | %s |' % (' '.join(['`%s`' % choice, *more]), cells(keywords.run_host(code, clips)), *sizes))
     print('\n| a clip on a Cortex-M4 | instructions | ratio |\n|---|---|---|')
-    first = None
-    for name, more, flags in keywords.FORMS:
-        code = os.path.join(folder, 'device-' + name)
-        keywords.write_code(code, 'i8-channel', *more)
-        count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
-        first = first or count
-        print('| %s | %.0f | %.3f |' % (name, count, count / first))
     for name, more, flags in keywords.FORMS[1:]:
-        code = os.path.join(folder, 'device-w4a8-' + name)
-        keywords.write_code(code, 'w4a8', *more)
-        count = keywords.run_device(code, clips[:keywords.CLIPS], flags)[1]
-        print('| %s, `w4a8` | %.0f | %.3f |' % (name, count, count / first))
+        counts = []
+        for choice in 'i8-channel', 'w4a8':
+            code = os.path.join(folder, '-'.join(['device', choice, *more]))
+            keywords.write_code(code, choice, *more)
+            counts.append(keywords.run_device(code, clips[:keywords.CLIPS], flags)[1])
+            print('| %s, `%s` | %.0f | %.3f |' % (name, choice, counts[-1], counts[-1] / counts[0]))
 
 
 def main():

@@ -1,8 +1,7 @@
 """The network of examples/train_keywords.py: trained once into build/keywords, planned, compiled for the host or for a
 Cortex-M4, and run on its test clips; beside ONNX Runtime in floats and with quantize_static on the same calibration data."""
-import glob, os, re, shutil, subprocess
+import glob, os, re, shutil, subprocess, sys
 
-import export_onnx
 import import_onnx
 import interpret
 import numpy as np
@@ -10,10 +9,15 @@ import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support import BUILD, HERE, ROOT, TL_PLAN
 
+sys.path.insert(0, os.path.join(ROOT, 'examples', '05_device'))
+import clips as device_clips
+
 FOLDER = os.environ.get('KEYWORDS', os.path.join(BUILD, 'keywords'))
 MODEL, CALIBRATION, TEST, NET = (os.path.join(FOLDER, name) for name in ('model.onnx', 'calibration.npz', 'test.npz', 'net'))
 SCRIPT = os.path.join(ROOT, 'examples', 'train_keywords.py')
 BOARD = os.path.join(ROOT, 'examples', '04_device')
+DEVICE = os.path.join(ROOT, 'examples', '05_device')
+KEPT = os.path.join(DEVICE, 'keywords')     # what make run-device runs
 WARN = ('-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wcast-qual -Wswitch-default -Werror').split()
 ARM = ('arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfpu=fpv4-sp-d16 -mfloat-abi=hard -O2 -ffunction-sections -fdata-sections '
        '-ffreestanding -fno-tree-loop-distribute-patterns -nostartfiles -nostdlib -Wl,--gc-sections').split()
@@ -86,23 +90,21 @@ def quantize_onnx(folder):
 
 # -- generated code --
 
-def write_code(folder, choice, *more):
+def write_code(folder, choice, *more, net=NET):
     """The program of a choice in folder; what tl_plan says."""
     os.makedirs(folder, exist_ok=True)
     profiles = os.path.join(folder, 'profiles')
     with open(profiles, 'w') as file: file.write(profiles_of(choice))
     how = [profiles if word == 'PROFILES' else word for word in CHOICES[choice]]
-    done = subprocess.run([TL_PLAN, NET + '.tlg', '--inference', '--align', '16', *how, '--weights', NET + '.safetensors', '--ranges', NET + '.ranges',
+    done = subprocess.run([TL_PLAN, net + '.tlg', '--inference', '--align', '16', *how, '--weights', net + '.safetensors', '--ranges', net + '.ranges',
                            '--c-code=calls', 'net', *(() if '--kernels' in more else ('--kernels', 'own')), *more, '-o', folder], capture_output=True, text=True)
     if done.returncode or done.stderr: raise AssertionError(done.stderr)
     return done.stdout
 
 
-def quantised(features):
+def quantised(features, net=NET):
     """Clips as the program reads them: int8, channels last (there is one)."""
-    node = interpret.read(NET)[0]
-    scale = export_onnx.scale_range(node.low, node.high, np.int8)
-    return np.clip(np.rint(features / np.float32(scale.scale)) + scale.zero, -128, 127).astype(np.int8).reshape(len(features), -1)
+    return device_clips.quantise(interpret.read(net)[0], features)
 
 
 def sources(folder): return [os.path.join(folder, 'net%s.c' % part) for part in ('', '_constants', '_kernels')]
@@ -135,18 +137,22 @@ def run_host(folder, clips, more=((), ())):
     return np.frombuffer(made, kind).reshape(len(clips), 12)
 
 
+def write_clips(folder, numbers):
+    """What main.c of the device includes: of each clip its label, and its features."""
+    with open(os.path.join(folder, 'clips.inc'), 'w') as file: file.write(',\n'.join(map(str, numbers)))
+
+
 def run_device(folder, clips, flags=(), more=((), ())):
     """Results of a program on a Cortex-M4, int8, and its instructions a clip."""
-    with open(os.path.join(folder, 'clips.h'), 'w') as file:
-        file.write('#define CLIPS %d\nstatic const signed char clips[%d] = {\n%s\n};\n' % (len(clips), clips.size, ', '.join(map(str, clips.ravel()))))
+    write_clips(folder, np.frombuffer(device_clips.pack([0] * len(clips), clips), np.int8))
     with open(sources(folder)[2]) as file: tables = file.read().partition('\nvoid net_')[0]
     with open(os.path.join(folder, 'tables.h'), 'w') as file: file.write(tables)
     program = os.path.join(folder, 'device.elf')
     files = [path for path in sources(folder) if '-DBY_HAND' not in flags or not path.endswith('_kernels.c')]
     command([*ARM, *warnings(more), *more[0], *flags, '-I' + BOARD + '/freestanding', *includes(folder), '-T', BOARD + '/board.ld', '-o', program,
-             os.path.join(HERE, 'device.c'), BOARD + '/board.c', *files, *more[1], '-lgcc'])
+             os.path.join(DEVICE, 'main.c'), BOARD + '/board.c', *files, *more[1], '-lgcc'])
     done = subprocess.run([*QEMU, program], capture_output=True, text=True, timeout=300)
     text = done.stdout + done.stderr
-    numbers = [int(x, 16) for x in re.findall(r'^result (\w+)', text, re.M)]
-    if not re.search('^instructions', text, re.M) or len(numbers) != 12 * len(clips): raise AssertionError(text)
-    return np.array(numbers, np.uint8).view(np.int8).reshape(-1, 12), int(re.search(r'^instructions (\w+)', text, re.M).group(1), 16) / len(clips)
+    numbers = [int(x, 16) for line in re.findall(r'^scores (.+)', text, re.M) for x in line.split()]
+    if not re.search('^stack', text, re.M) or len(numbers) != 12 * len(clips): raise AssertionError(text)
+    return np.array(numbers, np.uint8).view(np.int8).reshape(-1, 12), int(re.search(r'^instructions (\w+)', text, re.M).group(1), 16)

@@ -1,11 +1,12 @@
 """The trained keyword network in int8: accuracy beside ONNX Runtime's, bits on the host, on a Cortex-M4, and of CMSIS-NN."""
-import os, re, shutil, unittest
+import os, re, shutil, subprocess, sys, unittest
 
+import export_onnx
 import interpret
 import keywords
 import numpy as np
 from keywords import NET, quantised, read_test, run_device, run_host, write_code
-from support import Case
+from support import ROOT, TL_PLAN, Case
 
 
 class Keywords(Case):
@@ -50,7 +51,7 @@ class Keywords(Case):
     def test_scores_are_near_those_in_floats(self):
         """A few steps of the scale of the scores, on all clips."""
         made, last = run_host(self.code('i8-channel')[0], quantised(self.features)), interpret.read(NET)[-1]
-        scale = keywords.export_onnx.scale_range(last.low, last.high, np.int8)
+        scale = export_onnx.scale_range(last.low, last.high, np.int8)
         floats = np.clip(keywords.run_onnx(keywords.MODEL, self.features), last.low, last.high)
         self.assertLess(np.mean(np.abs((made.astype(np.float64) - scale.zero) * scale.scale - floats)), 4 * scale.scale)
 
@@ -70,6 +71,41 @@ class Keywords(Case):
         made, count = run_device(folder, clips)
         np.testing.assert_array_equal(made, run_host(folder, clips))
         self.assertLessEqual(count, 1.35 * counts['whole tensors'])
+
+    def test_kept(self):
+        """What make run-device runs is as this training makes it: the same graph, and as many clips are heard; not the same bits."""
+        for suffix in '.tlg', '.ranges':
+            kept, made = ([re.sub('(low|high)=[^ ]*', '', line) for line in open(net + suffix)] for net in (keywords.KEPT, NET))
+            self.assertEqual(kept, made, suffix)
+        folder = self.path('kept')
+        keywords.write_code(folder, 'i8-channel', net=keywords.KEPT)
+        heard = self.percent(run_host(folder, quantised(self.features, keywords.KEPT)))
+        self.assertLess(abs(heard - self.percent(run_host(self.code('i8-channel')[0], quantised(self.features)))), 1)
+        clips = np.fromfile(keywords.KEPT + '.clips', np.int8).reshape(12, -1)
+        np.testing.assert_array_equal(clips[:, 0], np.arange(12))
+        self.assertEqual(keywords.device_clips.main([NET, keywords.TEST, '-o', self.path('clips')]), 0)
+        self.assertEqual(os.path.getsize(self.path('clips')), clips.size)
+        self.assertGreaterEqual(np.sum(run_host(folder, clips[:, 1:]).argmax(1) == clips[:, 0]), 10)
+        with np.load(keywords.TEST) as file: words = ', '.join('"%s"' % word for word in file['words'])
+        with open(os.path.join(keywords.DEVICE, 'main.c')) as file: self.assertIn('{ %s }' % words, file.read())
+
+    def test_lines_of_the_readme(self):
+        """From model.onnx to an image that hears: the commands of README, as they stand there."""
+        if not shutil.which('arm-none-eabi-gcc') or not shutil.which('qemu-system-arm'): self.skipTest('no arm-none-eabi-gcc, qemu-system-arm (make deps)')
+        with open(os.path.join(ROOT, 'README.md')) as file:
+            commands = re.search('^python3 examples/import_onnx.py .*?^qemu-system-arm [^\n]*', file.read(), re.M | re.S).group().replace('python3', sys.executable)
+        os.mkdir(self.path('build'))
+        os.symlink(TL_PLAN, self.path('build/tl_plan'))
+        os.symlink(os.path.join(ROOT, 'examples'), self.path('examples'))
+        shutil.copy(keywords.MODEL, self.path('model.onnx'))
+        shutil.copy(keywords.CALIBRATION, self.path('samples.npz'))
+        shutil.copy(os.path.join(keywords.DEVICE, 'main.c'), self.folder)
+        keywords.write_clips(self.folder, np.fromfile(keywords.KEPT + '.clips', np.int8))
+        done = subprocess.run(['bash', '-euc', commands], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+        text = done.stdout + done.stderr
+        self.assertEqual(done.returncode, 0, text)
+        self.assertGreaterEqual(len(re.findall('^right ', text, re.M)), 10, text)
+        self.assertRegex(text, '(?m)^stack ')
 
     @unittest.skipUnless('CMSIS_NN' in os.environ, 'CMSIS_NN is no clone of CMSIS-NN')
     def test_bits_are_those_of_cmsis_nn(self):

@@ -896,6 +896,12 @@ static tl_result tli_remat_begin_offload(tli_remat *r, uint64_t limit) {
     return tli_remat_improve_offload(r, limit / 8);
 }
 
+// The speed of copies in the faster one of both ways; 0 = they take no time.
+static uint64_t tli_find_faster_rate(const tl_device *device) {
+    uint64_t rate = tli_copy_rate(device, 0);
+    return rate ? tli_larger_u64(rate, tli_copy_rate(device, 1)) : 0;
+}
+
 // Raise the bound by relaxations for several end times T0: a plan ends after T0, or not before g(T0). First
 // with the end of the plan found, in both ways of tli_bound_host.is_even, with half of the work; then by
 // bisection between the bound and that end, in the better way.
@@ -907,8 +913,7 @@ static tl_result tli_remat_bound_offload(tli_remat *r, uint64_t limit) {
     int32_t round;
     tl_result result = TL_OK;
     host.bytes = r->host_budget;
-    host.rate = tli_copy_rate(r->device, 0);
-    if (host.rate) host.rate = tli_larger_u64(host.rate, tli_copy_rate(r->device, 1));   // of the faster way
+    host.rate = tli_find_faster_rate(r->device);
     for (round = 0; round < ROUNDS && r->bound < high && !r->watch.stopped && !result; round++) {
         host.time = round > 1 ? r->bound + (high - r->bound) / 2 : best->cost - 1;
         if (round < 2) host.is_even = round;

@@ -227,7 +227,6 @@ static double tli_sum_grouped_noise(const tl_sample *weights) {
     c.index = 0;
     c.count = weights->channel_count ? (uint64_t)weights->channel_count : 1;
     c.inner = weights->inner_count ? weights->inner_count : 1;
-    if (c.inner > weights->count) c.inner = weights->count;   // all of them belong to the first channel
     for (; c.index < c.count && tli_find_term(&c, 0) < weights->count; c.index++) {
         float most = tli_find_most_of(&c, 0, weights->count);
         for (first = 0; tli_find_term(&c, first) < weights->count; first += TLI_GROUP_TERMS)
