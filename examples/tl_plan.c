@@ -1451,6 +1451,25 @@ static uint64_t aligned_peak(program *p) {
     return most;
 }
 
+// The fewest bytes in which a plan makes nothing again, by halves; forwards in place may take less than what keeping everything
+// does. Where there is more to decide than this work allows, that is not looked for.
+static uint64_t find_fewest_bytes(program *p) {
+    enum { WORK = 3000000 };
+    uint64_t least = 0, most = aligned_peak(p);
+    p->in_arena = 1;
+    while (most - least > p->alignment) {
+        uint64_t middle = (least + (most - least) / 2) / p->alignment * p->alignment;
+        tl_remat_report report;
+        tl_plan plan;
+        tl_result result = middle > least ? make_plan(p, middle, WORK, &plan, &report) : TL_ERROR_INFEASIBLE;
+        if (!result && plan.cost == plan.base_cost) most = plan.arena_bytes < middle ? plan.arena_bytes : middle;
+        else least = middle > least ? middle : least + p->alignment;
+        if (!result) tl_free_plan(&p->env, &plan);
+    }
+    p->in_arena = 0;
+    return most;
+}
+
 // Go on with the graph that has regions of rows as nodes.
 static int form_regions(program *p) {
     tl_rows_desc desc;
@@ -1472,7 +1491,7 @@ static int form_regions(program *p) {
     p->graph = p->rows.graph;       // freed with the plan of rows
     tl_free_plan(&p->env, &p->keep_all);
     if (tl_plan_keep_all(&p->env, &p->graph, 1, &p->keep_all)) return fail_result(p, path_of(p));
-    if (!p->budget_bytes) p->budget_bytes = aligned_peak(p);    // as few as possible
+    if (!p->budget_bytes) p->budget_bytes = p->choice.has_fit ? p->choice.fit.ram_bytes : find_fewest_bytes(p);
     if (!p->budget_bytes) return fail(CODE_INPUT, "no memory");
     return CODE_OK;
 }
