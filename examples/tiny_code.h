@@ -9,7 +9,9 @@
 //
 //         net_index[node] --> net_windows[..]  { 49, 10, 1, 10, 4, .. }  --> nn_tiny_conv2d_i8(out0, in0, ..)
 //
-// A table has 4 bytes a number, so what tables take is counted while they are written; the linker says the same.
+// A table has 4 bytes a number, so what tables take is counted while they are written; the linker says the same. Tables of
+// functions are made of formulas: a lookup of 256 bytes a node in i8; in i16 those of e^x, 1 / (1 + x) and sigmoid, 2 bytes a
+// number, once in a program.
 #ifndef TINY_CODE_H
 #define TINY_CODE_H
 

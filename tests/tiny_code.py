@@ -48,6 +48,7 @@ class Node:
         self.weights = self.bias = self.scale = None
         self.low, self.high = -1.0, 1.0
         self.fixed = None           # scale and zero that the model has
+        self.span = None            # low and high, where they are not measured
 
     def size(self):
         return self.shape[0] * self.shape[1] * self.shape[2]
@@ -718,7 +719,7 @@ def measure(net, x):
         if v is None:
             break
         run.values[n.name, 'f32'] = v
-        n.low, n.high = float('%.9g' % f32(min(v))), float('%.9g' % f32(max(v)))
+        n.low, n.high = n.span or (float('%.9g' % f32(min(v))), float('%.9g' % f32(max(v))))
     assert floats
 
 
@@ -800,6 +801,7 @@ def curve_net(seed):
     net.add('k', 'softmax', [j])
     net.find('a').weights = [f32(3 * w) for w in net.find('a').weights]
     net.find('e').weights = [f32(6 * w) for w in net.find('e').weights]
+    net.find('a').span, net.find('c').span = (-8.0, 8.0), (-16.0, 16.0)     # scales near 2^-12 and 2^-11
     return net
 
 
@@ -1207,6 +1209,8 @@ def edit(path, old, new):
 
 def check_refusals(plan, folder):
     os.makedirs(folder, exist_ok=True)
+    with open(folder + '/wide', 'w') as f:
+        f.write(profiles('w8a16', 'i16'))
 
     def put(name, **values):
         def change(net):
@@ -1236,6 +1240,11 @@ def check_refusals(plan, folder):
     refuse(plan, folder, '--weights: is for --inference, not for training', how=['--precision', 'balanced,training'], more=())
     refuse(plan, folder, "--kernels none: must be own or cmsis-nn", more=('--kernels', 'none'))
     refuse(plan, folder, '--slots: the functions of --kernels overwrite no rows', more=('--kernels', 'own', '--rows', '--slots', 'depthwise'), how=[])
+
+    def far(net):
+        net.add('s', 'sigmoid', ['b'])
+        net.find('b').low, net.find('b').high = -1e6, 1e6
+    refuse(plan, folder, '--kernels: node s: its scales are too far apart for integers', far, how=['--precision', ALL + ',any-result,schemes=i16+w8a16+f32', '--profiles', folder + '/wide'])
     # files that are not what they should be
     for file, old, new, sentence in (
             ('net.safetensors', '"a.weights"', '"a.weightz"', 'net.safetensors: node a: there are no .weights'),
