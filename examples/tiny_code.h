@@ -1015,13 +1015,16 @@ static void tiny_put_kernels(tiny_code *c, tiny_kernels which) {
     tiny_put_tables(c);
     tiny_put_row_operands(c);
     if (which == TINY_KERNELS_CMSIS) {
-        for (id = 0, c->scratch_bytes = 4; id < c->t->graph->node_count; id++)
-            if (tiny_cmsis_scratch(c, id) > c->scratch_bytes) c->scratch_bytes = tiny_cmsis_scratch(c, id);
+        for (id = 0, c->scratch_bytes = 0; id < c->t->graph->node_count; id++) {
+            uint64_t bytes = tiny_cmsis_scratch(c, id);
+            if (!bytes && strstr(tiny_cmsis_body_of(tiny_at(c, id)), "$_scratch")) bytes = 4;     // an array that nothing is in
+            if (bytes > c->scratch_bytes) c->scratch_bytes = bytes;
+        }
         tiny_put(c, "\n#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)\n#error \"this glue is for processors without MVE\"\n#endif\n"
                     "#ifndef %_FAILED       // what happens where a function of CMSIS-NN refuses its parameters\n#define %_FAILED(node) ((void)(node))\n"
-                    "#endif\n\nstatic int32_t $_scratch[");
-        put(c->w, "%llu];\n", (ull)((c->scratch_bytes + 3) / 4));
+                    "#endif\n");
         c->scratch_bytes = (c->scratch_bytes + 3) / 4 * 4;
+        if (c->scratch_bytes) put(c->w, "\nstatic int32_t %s_scratch[%llu];\n", c->name, (ull)(c->scratch_bytes / 4));
     }
     for (id = 0; id < c->t->graph->node_count; id++) {
         tiny_kernel k;
