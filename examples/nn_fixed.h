@@ -149,4 +149,43 @@ static inline void nn_int8_fill_table(int8_t *table,  // [256]
     nn_int8_quantize(table, y, 256, out_scale, to);
 }
 
+// The nearest integer within bounds, halves away from zero.
+static inline int32_t nn_int_round(double x, int32_t low, int32_t high) {
+    x += x < 0 ? -0.5 : 0.5;
+    return x <= low ? low : x >= high ? high : (int32_t)x;
+}
+
+// Fill the table of a function of one int16, lines between 513 entries: that of q = 128 i - 32768
+// is entry i. As TensorFlow Lite does it (LUTPopulate, in doubles): an entry is moved by half of
+// what the middle of its line misses, and the last one is that of 32767. in_scale is that of q -
+// in_zero; the output has zero point 0.
+static inline void nn_int16_fill_table(int16_t *table,  // [513]
+                                       double (*function)(double), double in_scale, int32_t in_zero,
+                                       double out_scale) {
+    double first = in_scale * (-32768 - in_zero), last = in_scale * (32767 - in_zero);
+    double step = (last - first) / 512, steps = 65536 / (out_scale * 65535);
+    for (int i = 0; i < 512; i++) {
+        const int32_t most = 1 << 24;
+        double ends = function(first + (i + 1) * step) * steps;
+        int32_t begins = nn_int_round(function(first + i * step) * steps, -most, most);
+        int32_t middle = nn_int_round(function(first + i * step + step / 2) * steps, -most, most);
+        middle = nn_int_round((ends + begins) / 2, -most, most) - middle;
+        table[i] =
+            (int16_t)nn_int_clamp(begins - nn_int_round(middle / 2.0, -most, most), -32768, 32767);
+    }
+    table[512] = (int16_t)nn_int_round(function(last) * steps, -32768, 32767);
+}
+
+// Fill the table of sigmoid(i / 24) 2^16 that TensorFlow Lite and CMSIS-NN have for int16: again an
+// entry is moved by half of what the middle of its line misses.
+static inline void nn_int16_fill_sigmoid(uint16_t *table,  // [256]
+                                         double (*sigmoid)(double)) {
+    for (int i = 0; i < 255; i++) {
+        double here = sigmoid(i / 24.0), middle = (here + sigmoid((i + 1) / 24.0)) / 2;
+        here += (sigmoid((i + 0.5) / 24.0) - middle) / 2;
+        table[i] = (uint16_t)nn_int_round(65536 * here, 0, 65535);
+    }
+    table[255] = 65535;
+}
+
 #endif

@@ -11,7 +11,8 @@
 
    The bits are those of TensorFlow Lite and of CMSIS-NN. i8 rounds twice (nn_int_scale); sums of
    i16 have 64 bits and are rounded once, with a multiplier of 16 bits, as those two do it where
-   biases have 64 bits. w4 is nobody else's; it rounds as i8.
+   biases have 64 bits. w4 is nobody else's; it rounds as i8. Of sigmoid and tanh in i16 the bits are
+   TensorFlow Lite's; hardswish in i16 is nobody else's.
 
    Images are (H, W, C), one at a time. Weights are
        conv2d      (N, height, width, C)
@@ -29,7 +30,8 @@
                operands are found row by row, so they may be rings (line buffers) that hold no
                more than what somebody still reads. The bits are the same, however many rows a
                call makes.
-   IN PLACE    add, mul, scale, lookup, softmax: out may be an input of as many elements.
+   IN PLACE    add, mul, scale, lookup, sigmoid, tanh, hardswish, softmax: out may be an input of as
+               many elements.
    LIMITS      Terms of a sum: i8 65536, i16 2^24, w4 8192. Shifts: -31 .. 30, of i16 sums -31 .. 7.
                Kernels check nothing; nn_tiny_check_window, nn_tiny_check_weights and those of _w4
                say what is wrong.
@@ -1644,6 +1646,66 @@ static inline void nn_tiny_lookup_i16(int16_t *out, const int16_t *in, int32_t n
     for (int32_t i = 0; i < n; i++) out[i] = (int16_t)nn_tiny_find_between(in[i], table);
 }
 
+// sigmoid and tanh of int16 to the scale 1 / 32768, with the bits of TensorFlow Lite (and, where
+// the scale is a power of two, of CMSIS-NN): lines between the entries of a table of sigmoid that
+// all nodes share, nn_int16_fill_sigmoid. The factor of the input is
+//     (scale of in) 3 2^12 = multiplier 2^-shift
+// where TensorFlow Lite takes a multiplier 3, shift 0 for a scale of 2^-12, and 6 for the tanh of
+// 2^-11, both to one part in 1443; else one of 2^14 .. 2^15 - 1, rounded down. They are within two
+// steps of the function, tanh within four.
+typedef struct nn_tiny_curve {
+    int32_t multiplier, shift;  // 3 .. 32767; 0 .. 31
+} nn_tiny_curve;
+
+static inline int32_t nn_tiny_find_curve(int32_t x, const nn_tiny_curve *p) {
+    return (x * p->multiplier + (int32_t)((1u << p->shift) >> 1)) >> p->shift;
+}
+
+// 2^(16 + bits) sigmoid of the size of x / (24 2^bits). most: what stands behind the table.
+static inline int32_t nn_tiny_find_sigmoid(int32_t x, const uint16_t *table, int32_t bits,
+                                           int32_t most) {
+    int32_t size = x < 0 ? -x : x, at = size >> bits, part = size & ((1 << bits) - 1);
+    if (at >= 255) return most << bits;
+    return (table[at] << bits) + part * (table[at + 1] - table[at]);
+}
+
+static inline void nn_tiny_sigmoid_i16(int16_t *out, const int16_t *in, int32_t n,
+                                       const nn_tiny_curve *p, const uint16_t *table) {  // [256]
+    for (int32_t i = 0; i < n; i++) {
+        int32_t x = nn_tiny_find_curve(in[i], p), y = nn_tiny_find_sigmoid(x, table, 9, 65534);
+        out[i] = (int16_t)((x < 0 ? (1 << 25) + 511 - y : y + 512) >> 10);
+    }
+}
+
+// 2 sigmoid(2 x) - 1.
+static inline void nn_tiny_tanh_i16(int16_t *out, const int16_t *in, int32_t n,
+                                    const nn_tiny_curve *p, const uint16_t *table) {  // [256]
+    for (int32_t i = 0; i < n; i++) {
+        int32_t x = nn_tiny_find_curve(in[i], p);
+        int32_t y = nn_tiny_find_sigmoid(x, table, 8, 65535) - (1 << 23);
+        out[i] = (int16_t)((x < 0 ? 127 - y : y + 128) >> 8);
+    }
+}
+
+// hardswish of int16: x times its share, (x + 3) / 6 within 0 .. 1. No table: lines between entries
+// would miss the bends at -3 and 3. Nobody else's bits (TensorFlow Lite and CMSIS-NN have none of
+// int16): the nearest integer, but for halves. The factors, each as multiplier 2^(shift - 31), are
+//     share: (scale of in) 2^15 / 3    out: (scale of in) / (2^14 (scale of out))
+typedef struct nn_tiny_hardswish {
+    int32_t share_multiplier, share_shift;
+    int32_t multiplier, shift;
+} nn_tiny_hardswish;
+
+static inline void nn_tiny_hardswish_i16(int16_t *out, const int16_t *in, int32_t n,
+                                         const nn_tiny_hardswish *p) {
+    const int32_t half = 1 << 29;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t x = in[i] * (1 << 14), y = nn_int_scale(x, p->share_multiplier, p->share_shift);
+        y = nn_int_multiply(2 * x, nn_tiny_clamp(y, -half, half) + half);
+        out[i] = (int16_t)nn_tiny_clamp(nn_int_scale(y, p->multiplier, p->shift), -32768, 32767);
+    }
+}
+
 // -- softmax --
 //
 // i8: the exponential and the reciprocal in fixed point, as gemmlowp has them: out = 256 e^x / sum
@@ -1730,7 +1792,9 @@ static inline void nn_tiny_softmax_i8(int8_t *out, const int8_t *in, int32_t R, 
 }
 
 // i16: two tables, as TensorFlow Lite has them: of e^x, -10 <= x <= 0, and of 1 / (1 + x), 0 <= x
-// <= 1. The factor of the input is (scale of in) beta 65535 / 10; out has scale 1 / 32768.
+// <= 1, filled by nn_int16_fill_table with in_scale 10 / 65535 and 1 / 65535, in_zero 32767 and
+// -32768, out_scale 2 / 65535. (TFLM fills the second one in floats: entries 160 and 294 are one
+// apart.) The factor of the input is (scale of in) beta 65535 / 10; out has scale 1 / 32768.
 static inline void nn_tiny_softmax_row_i16(int16_t *out, const int16_t *in, int32_t n,
                                            const nn_tiny_softmax *p, const int16_t *exp_table,
                                            const int16_t *reciprocal_table) {
@@ -1871,6 +1935,30 @@ static inline void nn_tiny_lookup_i16_rows(const nn_tiny_out *out, const nn_tiny
     for (int32_t y = first; y < first + count; y++)
         nn_tiny_lookup_i16((int16_t *)nn_tiny_find_out(out, y),
                            (const int16_t *)nn_tiny_find_in(in, y), n, table);
+}
+
+static inline void nn_tiny_sigmoid_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
+                                            const nn_tiny_curve *p, const uint16_t *table,
+                                            int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_sigmoid_i16((int16_t *)nn_tiny_find_out(out, y),
+                            (const int16_t *)nn_tiny_find_in(in, y), n, p, table);
+}
+
+static inline void nn_tiny_tanh_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t n,
+                                         const nn_tiny_curve *p, const uint16_t *table,
+                                         int32_t first, int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_tanh_i16((int16_t *)nn_tiny_find_out(out, y),
+                         (const int16_t *)nn_tiny_find_in(in, y), n, p, table);
+}
+
+static inline void nn_tiny_hardswish_i16_rows(const nn_tiny_out *out, const nn_tiny_in *in,
+                                              int32_t n, const nn_tiny_hardswish *p, int32_t first,
+                                              int32_t count) {
+    for (int32_t y = first; y < first + count; y++)
+        nn_tiny_hardswish_i16((int16_t *)nn_tiny_find_out(out, y),
+                              (const int16_t *)nn_tiny_find_in(in, y), n, p);
 }
 
 static inline void nn_tiny_softmax_i8_rows(const nn_tiny_out *out, const nn_tiny_in *in, int32_t R,

@@ -9,13 +9,16 @@
 //
 //         net_index[node] --> net_windows[..]  { 49, 10, 1, 10, 4, .. }  --> nn_tiny_conv2d_i8(out0, in0, ..)
 //
-// A table has 4 bytes a number, so what tables take is counted while they are written; the linker says the same.
+// A table has 4 bytes a number, so what tables take is counted while they are written; the linker says the same. Tables of
+// functions are made of formulas: a lookup of 256 bytes a node in i8; in i16 those of e^x, 1 / (1 + x) and sigmoid, 2 bytes a
+// number, once in a program.
 #ifndef TINY_CODE_H
 #define TINY_CODE_H
 
+#include "nn_fixed.h"
 #include "tiny_model.h"
 
-enum { TINY_MOST_PARTS = 16, TINY_NAME = 320 };
+enum { TINY_MOST_PARTS = 16, TINY_NAME = 320, TINY_CURVE_STEPS = 12288 };
 
 typedef struct tiny_code {
     const tiny_model   *t;
@@ -43,7 +46,6 @@ static uint32_t tiny_find_schemes(const tl_graph *graph, int32_t id, tiny_kernel
     if (which == TINY_KERNELS_NONE) return tiny_find_stored(graph, id, &stored) ? f32 | i8 | i16 | channel | wide | quarter : 0;
     if (which == TINY_KERNELS_CMSIS && (op == TINY_CONV2D || op == TINY_DEPTHWISE)) return f32 | channel | wide;
     if (op < TINY_OP_COUNT && tiny_ops[op].axis >= 0) return f32 | i8 | channel | wide | (which == TINY_KERNELS_OWN ? quarter : 0);
-    if (op == TINY_SOFTMAX || op == TINY_SIGMOID || op == TINY_TANH || op == TINY_HARDSWISH) return f32 | i8 | channel;
     return f32 | i8 | i16 | channel | wide;
 }
 
@@ -172,6 +174,8 @@ static void tiny_put_constants(const tiny_code *c) {
     X(TINY_NUMBERS, "numbers", "int32_t rows, n;\n    float scale;\n    nn_int_target to;") \
     X(TINY_SOFTMAXES, "softmaxes", "int32_t rows, R, n;\n    nn_tiny_softmax softmax;") \
     X(TINY_LOOKUPS, "lookups", "int32_t rows, n;\n    int8_t table[256];") \
+    X(TINY_CURVES, "curves", "int32_t rows, n;\n    nn_tiny_curve curve;") \
+    X(TINY_HARDSWISHES, "hardswishes", "int32_t rows, n;\n    nn_tiny_hardswish hardswish;") \
     X(TINY_CONCATS, "concats", "int32_t rows, outer, inner, count;\n" \
                                "    struct { int32_t n, at, multiplier, shift; nn_tiny_target to; } parts[%_PARTS];") \
     X(TINY_MOVES, "moves", "nn_tiny_window window;\n    int32_t zero;") \
@@ -206,7 +210,8 @@ static tiny_table tiny_table_of(const tiny_code *c, int32_t id) {
     case TINY_SOFTMAX: return is_integer ? TINY_SOFTMAXES : TINY_FLOAT_MATRICES;
     case TINY_ADD: case TINY_MUL: return is_integer ? TINY_PAIRS : TINY_FLOAT_PAIRS;
     case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE: return is_integer ? TINY_SCALES : TINY_FLOAT_ELEMENTS;
-    case TINY_SIGMOID: case TINY_TANH: case TINY_HARDSWISH: return is_integer ? TINY_LOOKUPS : TINY_FLOAT_ELEMENTS;
+    case TINY_SIGMOID: case TINY_TANH: return !is_integer ? TINY_FLOAT_ELEMENTS : n->format == TL_FORMAT_I16 ? TINY_CURVES : TINY_LOOKUPS;
+    case TINY_HARDSWISH: return !is_integer ? TINY_FLOAT_ELEMENTS : n->format == TL_FORMAT_I16 ? TINY_HARDSWISHES : TINY_LOOKUPS;
     case TINY_CONCAT: return is_integer ? TINY_CONCATS : TINY_FLOAT_CONCATS;
     case TINY_UPSAMPLE: case TINY_PAD: return TINY_MOVES;
     case TINY_CONVERT: return is_integer && tiny_is_integer(tiny_from(c, id, 0)->format) ? TINY_SCALES : TINY_NUMBERS;
@@ -254,19 +259,13 @@ static rg_act tiny_act_of(const tiny_node *n) {
     return n->op == TINY_RELU6 ? RG_ACT_RELU6 : n->geometry.act;
 }
 
-// The nearest integer, halves away from zero, within bounds.
-static int32_t tiny_round(double x, int32_t low, int32_t high) {
-    x += x < 0 ? -0.5 : 0.5;
-    return x <= low ? low : x >= high ? high : (int32_t)x;
-}
-
 // Bounds of an output in integers.
 static void tiny_find_bounds(const tiny_node *n, int32_t *low, int32_t *high) {
     rg_act act = tiny_act_of(n);
     *low = n->as.low;
     *high = n->as.high;
     if (act != RG_ACT_NONE && n->as.zero_point > *low) *low = n->as.zero_point;
-    if (act == RG_ACT_RELU6) *high = tiny_round((double)(6.0f / n->as.scale) + n->as.zero_point, *low, *high);
+    if (act == RG_ACT_RELU6) *high = nn_int_round((double)(6.0f / n->as.scale) + n->as.zero_point, *low, *high);
 }
 
 static void tiny_put_target(tiny_code *c, const tiny_node *n, const tiny_node *in) {
@@ -344,10 +343,14 @@ static void tiny_put_factor(tiny_code *c, const tiny_node *n, const tiny_node *i
     tiny_put_target(c, n, in);
 }
 
+static tl_multiplier tiny_softmax_factor(const tiny_node *n, const tiny_node *in) {
+    return n->format == TL_FORMAT_I16 ? tiny_factor(in->as.scale, 65535.0f, 10.0f) : tiny_factor(in->as.scale, 67108864.0f, 1.0f);
+}
+
 static void tiny_put_softmax(tiny_code *c, const tiny_node *n, const tiny_node *in) {
-    tl_multiplier m = tiny_factor(in->as.scale, 67108864.0f, 1.0f);
+    tl_multiplier m = tiny_softmax_factor(n, in);
     int32_t numbers[6] = { n->shape[0], n->shape[1], n->shape[2], m.multiplier, m.exponent, 0 };
-    numbers[5] = -(int32_t)((UINT64_C(31) << 26) >> m.exponent);
+    if (n->format == TL_FORMAT_I8) numbers[5] = -(int32_t)((UINT64_C(31) << 26) >> m.exponent);
     tiny_put_numbers(c, numbers, 3);
     tiny_put_open(c);
     tiny_put_numbers(c, numbers + 3, 3);
@@ -378,10 +381,35 @@ static void tiny_put_lookup(tiny_code *c, const tiny_node *n, const tiny_node *i
     for (q = -128; q < 128; q++) {
         double x = (double)(q - in->as.zero_point) * in->as.scale, y = tiny_function(n->op, x) / n->as.scale;
         tiny_put_comma(c);
-        put(c->w, "%d", (int)tiny_round(y + n->as.zero_point, -128, 127));
+        put(c->w, "%d", (int)nn_int_round(y + n->as.zero_point, -128, 127));
     }
     tiny_put_close(c);
     c->table_bytes += 256;
+}
+
+// The factor of a sigmoid's or tanh's input in i16, as TensorFlow Lite makes it: near some powers of two (to 1e-3 of the
+// logarithm) that of the power, else rounded down. (scale of in) 3 2^12 < 2^15.
+static void tiny_put_curve(tiny_code *c, const tiny_node *n, const tiny_node *in) {
+    const double near_one = 1.000693387462581;     // 2^0.001
+    double factor = TINY_CURVE_STEPS * (double)in->as.scale;
+    int32_t numbers[2] = { 0, 0 }, power;
+    for (power = 3; power <= (n->op == TINY_TANH ? 6 : 3); power *= 2)
+        if (factor * near_one > power && factor < power * near_one) numbers[0] = power;
+    if (!numbers[0]) {
+        for (; factor <= 16383.5 && numbers[1] < 31; numbers[1]++) factor *= 2;
+        numbers[0] = (int32_t)factor;
+    }
+    tiny_put_open(c);
+    tiny_put_numbers(c, numbers, 2);
+    tiny_put_close(c);
+}
+
+static void tiny_put_hardswish(tiny_code *c, const tiny_node *n, const tiny_node *in) {
+    tl_multiplier share = tiny_factor(in->as.scale, 32768.0f, 3.0f), m = tiny_factor(in->as.scale, 1.0f / 16384, n->as.scale);
+    int32_t numbers[4] = { share.multiplier, share.exponent, m.multiplier, m.exponent };
+    tiny_put_open(c);
+    tiny_put_numbers(c, numbers, 4);
+    tiny_put_close(c);
 }
 
 // How a concatenation lies: rows of `outer` runs of elements, `inner` of them in a run of the output.
@@ -448,7 +476,8 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     put(c->w, "    ");
     c->is_first = 1;
     tiny_put_open(c);
-    if (table == TINY_NUMBERS || table == TINY_LOOKUPS || table == TINY_FLOAT_ELEMENTS) tiny_put_numbers(c, rows, 2);
+    if (table == TINY_NUMBERS || table == TINY_LOOKUPS || table == TINY_CURVES || table == TINY_HARDSWISHES || table == TINY_FLOAT_ELEMENTS)
+        tiny_put_numbers(c, rows, 2);
     if (table == TINY_PAIRS || table == TINY_FLOAT_PAIRS) tiny_put_runs(c, n, tiny_from(c, id, 1));
     switch (table) {
     case TINY_MOVES: case TINY_WINDOWS: case TINY_FLOAT_WINDOWS: tiny_put_window(c, n, in); break;
@@ -459,6 +488,8 @@ static void tiny_put_row(tiny_code *c, int32_t id) {
     case TINY_NUMBERS: tiny_put_convert(c, n, in); break;
     case TINY_SOFTMAXES: tiny_put_softmax(c, n, in); break;
     case TINY_LOOKUPS: tiny_put_lookup(c, n, in); break;
+    case TINY_CURVES: tiny_put_curve(c, n, in); break;
+    case TINY_HARDSWISHES: tiny_put_hardswish(c, n, in); break;
     case TINY_CONCATS: case TINY_FLOAT_CONCATS: tiny_put_concat(c, id); break;
     case TINY_FLOAT_ELEMENTS: case TINY_FLOAT_PAIRS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
     }
@@ -487,6 +518,39 @@ static int32_t tiny_put_table(tiny_code *c, tiny_table table) {
     return count;
 }
 
+static double tiny_sigmoid(double x) { return tiny_function(TINY_SIGMOID, x); }
+
+static double tiny_reciprocal(double x) { return 1 / (1 + x); }
+
+// Send a table that kernels of i16 share, whatever their nodes are; its entries have 2 bytes.
+static void tiny_put_shared_table(tiny_code *c, const char *type, const char *name, const int32_t *entries, int32_t count) {
+    int32_t k;
+    put(c->w, "\nstatic const %s %s_%s[%d] = {", type, c->name, name, (int)count);
+    for (k = 0; k < count; k++) put(c->w, k % 16 ? " %d," : "\n    %d,", (int)entries[k]);
+    put(c->w, "\n};\n");
+    c->table_bytes += 2 * (uint64_t)count;
+}
+
+// Send what all softmaxes of i16 read, and all sigmoids and tanhs: once in a program.
+static void tiny_put_shared_tables(tiny_code *c) {
+    int16_t words[513];
+    uint16_t sigmoid[256];
+    int32_t entries[513], id, k, softmaxes = 0, curves = 0;
+    for (id = 0; id < c->t->graph->node_count; id++) {
+        softmaxes += tiny_table_of(c, id) == TINY_SOFTMAXES && tiny_at(c, id)->format == TL_FORMAT_I16;
+        curves += tiny_table_of(c, id) == TINY_CURVES;
+    }
+    nn_int16_fill_table(words, tiny_exp, 10.0 / 65535, 32767, 2.0 / 65535);
+    for (k = 0; k < 513; k++) entries[k] = words[k];
+    if (softmaxes) tiny_put_shared_table(c, "int16_t", "exp_table", entries, 513);
+    nn_int16_fill_table(words, tiny_reciprocal, 1.0 / 65535, -32768, 2.0 / 65535);
+    for (k = 0; k < 513; k++) entries[k] = words[k];
+    if (softmaxes) tiny_put_shared_table(c, "int16_t", "reciprocal_table", entries, 513);
+    nn_int16_fill_sigmoid(sigmoid, tiny_sigmoid);
+    for (k = 0; k < 256; k++) entries[k] = sigmoid[k];
+    if (curves) tiny_put_shared_table(c, "uint16_t", "sigmoid_table", entries, 256);
+}
+
 // Send all tables, and the row of each node in its own.
 static void tiny_put_tables(tiny_code *c) {
     int32_t id, k, most = 0, rows[TINY_TABLE_COUNT] = { 0 };
@@ -499,6 +563,7 @@ static void tiny_put_tables(tiny_code *c) {
         most = rows[k] > most ? rows[k] : most;
         rows[k] = 0;
     }
+    tiny_put_shared_tables(c);
     tiny_put(c, "\n// The row of each node in the table of its kernel.\nstatic const ");
     put(c->w, most > 256 ? "uint16_t" : "uint8_t");
     tiny_put(c, " $_index[%_NODES] = {");
@@ -576,7 +641,8 @@ static tiny_sizes tiny_sizes_of(tiny_table table, int is_mean) {
     case TINY_SOFTMAXES: return softmax;
     case TINY_CONCATS: case TINY_FLOAT_CONCATS: return concat;
     case TINY_PAIRS: case TINY_FLOAT_PAIRS: return pairs;
-    case TINY_SCALES: case TINY_NUMBERS: case TINY_LOOKUPS: case TINY_FLOAT_ELEMENTS: case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
+    case TINY_SCALES: case TINY_NUMBERS: case TINY_LOOKUPS: case TINY_CURVES: case TINY_HARDSWISHES: case TINY_FLOAT_ELEMENTS:
+    case TINY_NO_TABLE: case TINY_TABLE_COUNT: break;
     }
     return elements;
 }
@@ -619,7 +685,7 @@ static void tiny_put_prologue(const tiny_code *c, const tiny_kernel *k) {
 // input; ` ^ | the row of the output and of both inputs.
 static const char *tiny_body_of(const tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id);
-    int is_float = n->format == TL_FORMAT_F32;
+    int is_float = n->format == TL_FORMAT_F32, is_wide = n->format == TL_FORMAT_I16;
     switch (n->op) {
     case TINY_CONV2D:
         return is_float ? "    nn_tiny_conv2d_f32_rows(&out, &a, &k->window, (const float *)stored0, (const float *)stored1, &k->to, first, count);\n"
@@ -643,10 +709,18 @@ static const char *tiny_body_of(const tiny_code *c, int32_t id) {
                         : "&nn_tiny_mul_@(` + i * k->n, ^ + i * k->n, | + i * k->b_n, k->n, &k->pair);\n";
     case TINY_RELU: case TINY_RELU6: case TINY_REQUANTIZE:
         return is_float ? "!nn_tiny_bound_f32(`, ^, k->n, &k->to);\n" : "!nn_tiny_scale_@(`, ^, k->n, k->multiplier, k->shift, &k->to);\n";
-    case TINY_SOFTMAX: return is_float ? "!nn_tiny_softmax_f32(`, ^, k->R, k->N);\n" : "!nn_tiny_softmax_@(`, ^, k->R, k->n, &k->softmax);\n";
-    case TINY_SIGMOID: return is_float ? "!nn_tiny_sigmoid_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
-    case TINY_TANH: return is_float ? "!nn_tiny_tanh_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
-    case TINY_HARDSWISH: return is_float ? "!nn_tiny_hardswish_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_@(`, ^, k->n, k->table);\n";
+    case TINY_SOFTMAX:
+        if (is_wide) return "!nn_tiny_softmax_i16(`, ^, k->R, k->n, &k->softmax, $_exp_table, $_reciprocal_table);\n";
+        return is_float ? "!nn_tiny_softmax_f32(`, ^, k->R, k->N);\n" : "!nn_tiny_softmax_i8(`, ^, k->R, k->n, &k->softmax);\n";
+    case TINY_SIGMOID:
+        if (is_wide) return "!nn_tiny_sigmoid_i16(`, ^, k->n, &k->curve, $_sigmoid_table);\n";
+        return is_float ? "!nn_tiny_sigmoid_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_i8(`, ^, k->n, k->table);\n";
+    case TINY_TANH:
+        if (is_wide) return "!nn_tiny_tanh_i16(`, ^, k->n, &k->curve, $_sigmoid_table);\n";
+        return is_float ? "!nn_tiny_tanh_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_i8(`, ^, k->n, k->table);\n";
+    case TINY_HARDSWISH:
+        if (is_wide) return "!nn_tiny_hardswish_i16(`, ^, k->n, &k->hardswish);\n";
+        return is_float ? "!nn_tiny_hardswish_f32(`, ^, k->n);\n" : "!nn_tiny_lookup_i8(`, ^, k->n, k->table);\n";
     case TINY_PAD:
         return n->format == TL_FORMAT_I8 ? "    nn_tiny_pad_i8_rows(&out, &a, &k->window, k->zero, first, count);\n"
                                          : "    nn_tiny_pad_rows(&out, &a, &k->window, 0, first, count, (int32_t)sizeof(#));\n";
@@ -841,8 +915,6 @@ static int tiny_check_kernels(const tiny_code *c, tiny_kernels which) {
         if ((n->scheme == TL_SCHEME_I16 && has_weights) || n->scheme == TL_SCHEME_DYNAMIC || n->scheme == TL_SCHEME_FAKE ||
             (n->scheme == TL_SCHEME_W4A8 && which == TINY_KERNELS_CMSIS))
             return fail(CODE_INPUT, "--kernels %s: node %s: scheme %s has no kernel there", option, name, tl_name_scheme(n->scheme));
-        if (n->format == TL_FORMAT_I16 && (n->op == TINY_SOFTMAX || tiny_table_of(c, id) == TINY_LOOKUPS))
-            return fail(CODE_INPUT, "--kernels %s: node %s: %s has no kernel in i16", option, name, tiny_ops[n->op].name);
         if (which == TINY_KERNELS_CMSIS && n->scheme == TL_SCHEME_I8 && (n->op == TINY_CONV2D || n->op == TINY_DEPTHWISE))
             return fail(CODE_INPUT, "--kernels cmsis-nn: node %s: its convolutions have a scale for each channel: scheme i8-channel, not i8", name);
         if (m && which == TINY_KERNELS_CMSIS)
@@ -863,10 +935,16 @@ static int tiny_check_factors(const tiny_code *c) {
         const tiny_node *n = tiny_at(c, id);
         tiny_table table = tiny_table_of(c, id);
         tl_multiplier m = { 0, 0 };
-        if (table == TINY_SOFTMAXES) m = tiny_factor(tiny_from(c, id, 0)->as.scale, 67108864.0f, 1.0f);
+        if (table == TINY_SOFTMAXES) m = tiny_softmax_factor(n, tiny_from(c, id, 0));
+        else if (table == TINY_CURVES) m.exponent = TINY_CURVE_STEPS * (double)tiny_from(c, id, 0)->as.scale < 32768 ? 0 : 31;
+        else if (table == TINY_HARDSWISHES) {
+            tl_multiplier share = tiny_factor(tiny_from(c, id, 0)->as.scale, 32768.0f, 3.0f);
+            m = tiny_factor(tiny_from(c, id, 0)->as.scale, 1.0f / 16384, n->as.scale);
+            if (share.exponent > m.exponent) m = share;
+        }
         else if (table == TINY_SCALES || table == TINY_CONCATS || table == TINY_MEANS) m = tiny_factor(tiny_from(c, id, 0)->as.scale, 1.0f, n->as.scale);
         else if (table == TINY_PAIRS && n->op == TINY_MUL) m = tiny_factor(tiny_from(c, id, 0)->as.scale, tiny_from(c, id, 1)->as.scale, n->as.scale);
-        if (m.exponent > 30 || (table == TINY_SOFTMAXES && m.exponent < 0))
+        if (m.exponent > 30 || (table == TINY_SOFTMAXES && n->format == TL_FORMAT_I8 && m.exponent < 0))
             return fail(CODE_INPUT, "--kernels: node %s: its scales are too far apart for integers", tiny_name(c->t, id));
     }
     return CODE_OK;
@@ -937,13 +1015,16 @@ static void tiny_put_kernels(tiny_code *c, tiny_kernels which) {
     tiny_put_tables(c);
     tiny_put_row_operands(c);
     if (which == TINY_KERNELS_CMSIS) {
-        for (id = 0, c->scratch_bytes = 4; id < c->t->graph->node_count; id++)
-            if (tiny_cmsis_scratch(c, id) > c->scratch_bytes) c->scratch_bytes = tiny_cmsis_scratch(c, id);
+        for (id = 0, c->scratch_bytes = 0; id < c->t->graph->node_count; id++) {
+            uint64_t bytes = tiny_cmsis_scratch(c, id);
+            if (!bytes && strstr(tiny_cmsis_body_of(tiny_at(c, id)), "$_scratch")) bytes = 4;     // an array that nothing is in
+            if (bytes > c->scratch_bytes) c->scratch_bytes = bytes;
+        }
         tiny_put(c, "\n#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)\n#error \"this glue is for processors without MVE\"\n#endif\n"
                     "#ifndef %_FAILED       // what happens where a function of CMSIS-NN refuses its parameters\n#define %_FAILED(node) ((void)(node))\n"
-                    "#endif\n\nstatic int32_t $_scratch[");
-        put(c->w, "%llu];\n", (ull)((c->scratch_bytes + 3) / 4));
+                    "#endif\n");
         c->scratch_bytes = (c->scratch_bytes + 3) / 4 * 4;
+        if (c->scratch_bytes) put(c->w, "\nstatic int32_t %s_scratch[%llu];\n", c->name, (ull)(c->scratch_bytes / 4));
     }
     for (id = 0; id < c->t->graph->node_count; id++) {
         tiny_kernel k;

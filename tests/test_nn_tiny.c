@@ -571,6 +571,132 @@ static void lookups_read_tables(void **state) {
     }
 }
 
+// -- functions of int16 --
+
+enum { WORDS = 65536 };
+static int16_t words[WORDS], made[WORDS];
+
+static void make_words(void) {
+    int32_t i;
+    for (i = 0; i < WORDS; i++) words[i] = (int16_t)(i - 32768);
+}
+
+static double sigmoid_of(double x) { return 1.0 / (1.0 + exp(-x)); }
+static double reciprocal_of(double x) { return 1.0 / (1.0 + x); }
+static double half_of(double x) { return x / 2.0; }
+static double cubed(double x) { return x * x * x; }
+
+static uint64_t hash_table(const void *table, int32_t n) { return tiny_hash(UINT64_C(14695981039346656037), table, n, 2); }
+
+// The hashes are those of tables that others have: of sigmoid and e^x CMSIS-NN and its tests, and of TensorFlow Lite's 1 / (1 + x).
+static void tables_of_int16_are_those_of_others(void **state) {
+    uint16_t sigmoid[256];
+    int16_t table[513];
+    int32_t i;
+    (void)state;
+    nn_int16_fill_sigmoid(sigmoid, sigmoid_of);
+    assert_true(hash_table(sigmoid, 256) == UINT64_C(0x6D0E26C08D82D44C));
+    nn_int16_fill_table(table, exp, 10.0 / 65535, 32767, 2.0 / 65535);
+    assert_true(hash_table(table, 513) == UINT64_C(0x9BFE1D2E58C8973C));
+    nn_int16_fill_table(table, reciprocal_of, 1.0 / 65535, -32768, 2.0 / 65535);
+    assert_true(hash_table(table, 513) == UINT64_C(0x36A151AAADBCD5E2));
+    make_words();
+    nn_int16_fill_table(table, half_of, 1.0 / 65535, 0, 1.0 / 65535);
+    nn_tiny_lookup_i16(made, words, WORDS, table);
+    for (i = 0; i < WORDS; i++) assert_in_range(2 * made[i] - words[i] + 2, 0, 4);
+    nn_int16_fill_table(table, cubed, 1.0 / 4096, 0, 1.0 / 32768);      // 1 is 32768: far outside
+    assert_true(table[0] == -32768 && table[512] == 32767);
+    for (i = -31; i < 32; i++) assert_in_range(table[256 + i] - i * i * i + 30, 0, 60);
+}
+
+// As TensorFlow Lite defines it, in 64 bits and divisions: steps of 1 / 24 for sigmoid (1 / 48 for tanh) have 512 (256) parts.
+static int32_t curve_by_definition(int64_t q, const nn_tiny_curve *p, const uint16_t *table, int is_tanh) {
+    int64_t step = is_tanh ? 256 : 512, divisor = INT64_C(1) << p->shift, x = q * p->multiplier, size, y;
+    x = p->shift ? floor_of(x + divisor / 2, divisor) : x;
+    size = x < 0 ? -x : x;
+    if (size / step >= 255) y = (is_tanh ? 65535 : 65534) * step;
+    else y = table[size / step] * (step - size % step) + table[size / step + 1] * (size % step);
+    if (is_tanh) return (int32_t)floor_of((x < 0 ? -(y - 32768 * step) - 1 : y - 32768 * step) + 128, 256);
+    return (int32_t)floor_of((x < 0 ? 65536 * step - y - 1 : y) + 512, 1024);
+}
+
+static void run_curve(int16_t *out, const int16_t *in, int32_t n, const nn_tiny_curve *p, const uint16_t *table, int is_tanh) {
+    if (is_tanh) nn_tiny_tanh_i16(out, in, n, p, table);
+    else nn_tiny_sigmoid_i16(out, in, n, p, table);
+}
+
+static void sigmoid_and_tanh_i16_are_those_of_tensorflow_lite(void **state) {
+    static const nn_tiny_curve extra[] = { { 3, 0 }, { 6, 0 }, { 32767, 0 }, { 32767, 31 }, { 16384, 31 }, { 3, 1 }, { 32767, 14 } };
+    static const nn_tiny_curve golden[2][3] = { { { 24576, 14 }, { 3, 0 }, { 24576, 12 } }, { { 24576, 14 }, { 3, 0 }, { 6, 0 } } };
+    uint16_t table[256];
+    int32_t i, k, is_tanh;
+    (void)state;
+    nn_int16_fill_sigmoid(table, sigmoid_of);
+    make_words();
+    c.seed = 11;
+    for (is_tanh = 0; is_tanh < 2; is_tanh++) {
+        for (k = 0; k < 3; k++) {
+            run_curve(made, words, WORDS, &golden[is_tanh][k], table, is_tanh);
+            assert_true(hash_table(made, WORDS) == tiny_golden_curves[is_tanh][k]);
+        }
+        for (k = 0; k < 7 + scaled(20); k++) {
+            nn_tiny_curve p;
+            p.multiplier = tiny_pick(&c, 16384, 32767);
+            p.shift = tiny_pick(&c, 8, 20);
+            if (k < 7) p = extra[k];
+            run_curve(made, words, WORDS, &p, table, is_tanh);
+            for (i = 0; i < WORDS; i++) assert_int_equal(made[i], curve_by_definition(words[i], &p, table, is_tanh));
+        }
+    }
+}
+
+// Against the real ones, with scales that use the range of int16 well and badly.
+static void sigmoid_and_tanh_i16_are_near_the_real_ones(void **state) {
+    uint16_t table[256];
+    int32_t i, k, is_tanh;
+    (void)state;
+    nn_int16_fill_sigmoid(table, sigmoid_of);
+    make_words();
+    c.seed = 12;
+    for (is_tanh = 0; is_tanh < 2; is_tanh++)
+        for (k = 0; k < scaled(40); k++) {
+            nn_tiny_curve p;
+            double scale = pow(2.0, k % 20 * 0.5 - 17.0) * (1.0 + tiny_pick(&c, 0, 1000) / 1000.0), steps = scale * 12288.0;
+            for (p.shift = 0; steps <= 16383.5 && p.shift < 31; p.shift++) steps *= 2.0;
+            p.multiplier = (int32_t)steps;
+            run_curve(made, words, WORDS, &p, table, is_tanh);
+            for (i = 0; i < WORDS; i++) {
+                double real = 32768.0 * (is_tanh ? tanh(words[i] * scale) : sigmoid_of(words[i] * scale));
+                assert_true(fabs(made[i] - real) < (is_tanh ? 4.0 : 2.0));
+            }
+        }
+}
+
+// A factor as multiplier and shift.
+static void split(double factor, int32_t *multiplier, int32_t *shift) {
+    double part = frexp(factor, shift);
+    *multiplier = (int32_t)fmin(floor(part * 2147483648.0 + 0.5), 2147483647.0);
+}
+
+static void hardswish_i16_is_the_nearest_integer(void **state) {
+    int32_t i, k;
+    (void)state;
+    make_words();
+    c.seed = 13;
+    for (k = 0; k < scaled(60); k++) {
+        nn_tiny_hardswish p;
+        double in_scale = pow(2.0, k % 20 - 19.0) * (1.0 + tiny_pick(&c, 0, 1000) / 1000.0);
+        double out_scale = in_scale * (k % 3 ? 1.0 : tiny_pick(&c, 300, 4000) / 1000.0);
+        split(in_scale * 32768.0 / 3.0, &p.share_multiplier, &p.share_shift);
+        split(in_scale / (16384.0 * out_scale), &p.multiplier, &p.shift);
+        nn_tiny_hardswish_i16(made, words, WORDS, &p);
+        for (i = 0; i < WORDS; i++) {
+            double x = words[i] * in_scale, real = x * fmin(fmax(x + 3.0, 0.0), 6.0) / 6.0 / out_scale;
+            assert_true(fabs(made[i] - fmin(fmax(real, -32768.0), 32767.0)) < 0.51);
+        }
+    }
+}
+
 static void floats_come_back_within_half_a_step(void **state) {
     float in[200], back[200];
     int8_t bytes[200];
@@ -685,10 +811,8 @@ static void softmax_i16_is_near_the_real_one(void **state) {
     static int16_t exp_table[513], reciprocal_table[513];
     int i;
     (void)state;
-    for (i = 0; i <= 512; i++) {
-        exp_table[i] = (int16_t)lrint(fmin(32767.0, 32768.0 * exp(-10.0 + 10.0 * i / 512.0)));
-        reciprocal_table[i] = (int16_t)lrint(fmin(32767.0, 32768.0 / (1.0 + i / 512.0)));
-    }
+    nn_int16_fill_table(exp_table, exp, 10.0 / 65535, 32767, 2.0 / 65535);
+    nn_int16_fill_table(reciprocal_table, reciprocal_of, 1.0 / 65535, -32768, 2.0 / 65535);
     for (i = 0; i < scaled(300); i++) {
         int16_t *out;
         int32_t r, n;
@@ -932,6 +1056,34 @@ static void rows_of_w4_have_the_bits_of_whole_images(void **state) {
         }
 }
 
+static void functions_of_i16_by_rows_and_in_place(void **state) {
+    static const nn_tiny_curve curve = { 20000, 14 };
+    static const nn_tiny_hardswish bend = { 1500000000, 1, 1 << 30, -13 };
+    static int16_t rows_made[WORDS], own[WORDS];
+    nn_tiny_in in = nn_tiny_whole_in(words, 2 * 4096);
+    nn_tiny_out out = nn_tiny_whole_out(rows_made, 2 * 4096);
+    uint16_t table[256];
+    int32_t k, first;
+    (void)state;
+    nn_int16_fill_sigmoid(table, sigmoid_of);
+    make_words();
+    for (k = 0; k < 3; k++) {
+        memset(rows_made, 0, sizeof rows_made);
+        memcpy(own, words, sizeof own);
+        if (k < 2) run_curve(made, words, WORDS, &curve, table, k);
+        else nn_tiny_hardswish_i16(made, words, WORDS, &bend);
+        if (k < 2) run_curve(own, own, WORDS, &curve, table, k);
+        else nn_tiny_hardswish_i16(own, own, WORDS, &bend);
+        for (first = 0; first < 16; first += 2) {
+            if (k == 0) nn_tiny_sigmoid_i16_rows(&out, &in, 4096, &curve, table, first, 2);
+            else if (k == 1) nn_tiny_tanh_i16_rows(&out, &in, 4096, &curve, table, first, 2);
+            else nn_tiny_hardswish_i16_rows(&out, &in, 4096, &bend, first, 2);
+        }
+        assert_memory_equal(made, rows_made, sizeof made);
+        assert_memory_equal(made, own, sizeof made);
+    }
+}
+
 // The kernels without cases of their own.
 static void rows_of_other_kernels_have_the_bits_of_whole_images(void **state) {
     int i;
@@ -1057,6 +1209,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(mul_is_a_scaled_product),
         cmocka_unit_test(concat_scales_each_input_to_its_channels),
         cmocka_unit_test(lookups_read_tables),
+        cmocka_unit_test(tables_of_int16_are_those_of_others),
+        cmocka_unit_test(sigmoid_and_tanh_i16_are_those_of_tensorflow_lite),
+        cmocka_unit_test(sigmoid_and_tanh_i16_are_near_the_real_ones),
+        cmocka_unit_test(hardswish_i16_is_the_nearest_integer),
         cmocka_unit_test(floats_come_back_within_half_a_step),
         cmocka_unit_test(moves_put_pixels_where_they_belong),
         cmocka_unit_test(softmax_i8_is_within_a_step_of_the_real_one),
@@ -1072,6 +1228,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(rows_of_rings_have_the_bits_of_whole_images),
         cmocka_unit_test(rows_of_w4_have_the_bits_of_whole_images),
         cmocka_unit_test(rows_of_other_kernels_have_the_bits_of_whole_images),
+        cmocka_unit_test(functions_of_i16_by_rows_and_in_place),
         cmocka_unit_test(no_rows_write_nothing),
         cmocka_unit_test(elementwise_kernels_may_overwrite_an_input),
     };

@@ -48,6 +48,7 @@ class Node:
         self.weights = self.bias = self.scale = None
         self.low, self.high = -1.0, 1.0
         self.fixed = None           # scale and zero that the model has
+        self.span = None            # low and high, where they are not measured
 
     def size(self):
         return self.shape[0] * self.shape[1] * self.shape[2]
@@ -305,6 +306,8 @@ class Run:
             return Quant(1 / 256, -128, -128, 127)
         if fmt == 'i8' and own and n.op == 'tanh':
             return Quant(1 / 128, 0, -128, 127)
+        if fmt == 'i16' and own and n.op in ('softmax', 'sigmoid', 'tanh'):
+            return Quant(1 / 32768, 0, -32768, 32767)
         if fmt == 'i8':
             return affine(n.low, n.high)
         q = symmetric(n.low, n.high, 32767)
@@ -560,6 +563,12 @@ class Run:
         if n.op in ('relu', 'relu6', 'requantize'):
             m = multiplier(ratio(k[0].scale), ratio(q.scale))
             return [finish(scale(v - k[0].zero, m)) for v in x[0]]
+        if wide and n.op in ('sigmoid', 'tanh'):
+            return [curve(v, ratio(k[0].scale), n.op == 'tanh') for v in x[0]]
+        if wide and n.op == 'hardswish':
+            return [hardswish_wide(v, Fraction(k[0].scale), Fraction(q.scale)) for v in x[0]]
+        if wide and n.op == 'softmax':
+            return softmax_wide(x[0], n.shape[2], k[0].scale)
         if n.op in ('sigmoid', 'tanh', 'hardswish'):
             of = {'sigmoid': lambda v: 1 / (1 + math.exp(-v)), 'tanh': math.tanh,
                   'hardswish': lambda v: v * clamp(v + 3, 0, 6) / 6}[n.op]
@@ -589,6 +598,69 @@ class Run:
             for v in e:
                 out.append(-128 if v is None else clamp(shift_right(high_product(share, v), 35 - zeros) - 128, -128, 127))
         return out
+
+
+def sigmoid_table():
+    """Of TensorFlow Lite: sigmoid(i / 24) 2^16, moved by half of what the middle of a line misses."""
+    s = lambda i: 1 / (1 + math.exp(-i / 24))
+    return [half_away(65536 * (s(i) + (s(i + 0.5) - (s(i) + s(i + 1)) / 2) / 2)) for i in range(255)] + [65535]
+
+
+def between(table, x, parts):
+    """parts times the value at x parts of an entry."""
+    i, part = divmod(x, parts)
+    return table[i] * (parts - part) + table[i + 1] * part
+
+
+def curve(q, s, is_tanh, table=sigmoid_table()):
+    """LOGISTIC and TANH of TensorFlow Lite in int16."""
+    real, shift, powers = s[0] * 12288 / s[1], 0, (3, 6) if is_tanh else (3,)
+    near = [p for p in powers if abs(math.log2(real / p)) < 1e-3]
+    while not near and real <= 16383.5:
+        real, shift = 2 * real, shift + 1
+    x = (q * (near[0] if near else int(real)) + ((1 << shift) >> 1)) >> shift
+    parts = 256 if is_tanh else 512
+    y = between(table, abs(x), parts) if abs(x) < 255 * parts else parts * (65535 if is_tanh else 65534)
+    if is_tanh:
+        y -= parts << 15
+        return (y + 128 if x >= 0 else 127 - y) >> 8
+    return (y + 512 if x >= 0 else (1 << 25) + 511 - y) >> 10
+
+
+def hardswish_wide(q, s_in, s_out):
+    """The real one, rounded as nn_tiny.h does it: the share to 30 bits, the product to 14, then the output."""
+    share = clamp(scale(q << 14, multiplier((s_in.numerator << 15, s_in.denominator * 3), (1, 1))), -(1 << 29), 1 << 29) + (1 << 29)
+    value = high_product(q << 15, share)
+    real = float(s_in * q * clamp(s_in * q + 3, 0, 6) / 6 / s_out)
+    made = clamp(scale(value, multiplier((s_in.numerator, s_in.denominator << 14), ratio(float(s_out)))), -32768, 32767)
+    if abs(made - clamp(real, -32768, 32767)) > 0.51:
+        fail('hardswish: %d is not near %g' % (made, real))
+    return made
+
+
+def lookup_table(of, s_in, zero, s_out):
+    """LUTPopulate of TensorFlow Lite for int16, in doubles."""
+    first, last, steps, table = s_in * (-32768 - zero), s_in * (32767 - zero), 65536 / (s_out * 65535), []
+    step = (last - first) / 512
+    for i in range(512):
+        here = half_away(of(first + i * step) * steps)
+        misses = half_away((of(first + (i + 1) * step) * steps + here) / 2) - half_away(of(first + i * step + step / 2) * steps)
+        table.append(clamp(here - half_away(misses / 2), -32768, 32767))
+    return table + [clamp(half_away(of(last) * steps), -32768, 32767)]
+
+
+def softmax_wide(x, c, s, e=lookup_table(math.exp, 10 / 65535, 32767, 2 / 65535),
+                 reciprocal=lookup_table(lambda v: 1 / (1 + v), 1 / 65535, -32768, 2 / 65535)):
+    """SOFTMAX of TensorFlow Lite in int16."""
+    look = lambda table, v: (between(table + table[-1:], v + 32768, 128) + 64) >> 7
+    m, out = multiplier((ratio(s)[0] * 65535, ratio(s)[1] * 10), (1, 1)), []
+    for r in range(0, len(x), c):
+        top = max(x[r:r + c])
+        parts = [look(e, clamp(scale(v - top, m), -65535, 0) + 32767) for v in x[r:r + c]]
+        zeros = 32 - sum(parts).bit_length()
+        share = look(reciprocal, clamp(((sum(parts) << (zeros - 1)) + (1 << 13) >> 14) - 98304, -32768, 32767))
+        out += [min((p * share >> 30 - zeros) + 1 >> 1, 32767) for p in parts]
+    return out
 
 
 def exp_float(x):
@@ -647,7 +719,7 @@ def measure(net, x):
         if v is None:
             break
         run.values[n.name, 'f32'] = v
-        n.low, n.high = float('%.9g' % f32(min(v))), float('%.9g' % f32(max(v)))
+        n.low, n.high = n.span or (float('%.9g' % f32(min(v))), float('%.9g' % f32(max(v))))
     assert floats
 
 
@@ -720,6 +792,27 @@ def branch_net(seed):
     p = net.add('p', 'concat', [o, o], axis=0)
     q = net.add('q', 'relu', [p])
     net.add('r', 'requantize', [q])
+    return net
+
+
+def curve_net(seed):
+    """Functions of one number by rows, and a softmax of each pixel: what w8a16 need not leave i16 for."""
+    net = Net(seed)
+    net.input('x', (12, 7, 3))
+    a = net.add('a', 'conv2d', ['x'], channels=6, kernel=(3, 3), pad=(1, 1, 1, 1))
+    b = net.add('b', 'sigmoid', [a])
+    c = net.add('c', 'depthwise', [b], kernel=(3, 3), pad=(1, 1, 1, 1))
+    d = net.add('d', 'tanh', [c])
+    e = net.add('e', 'conv2d', [d], channels=9)
+    f = net.add('f', 'hardswish', [e])
+    g = net.add('g', 'conv2d', [f], channels=5, kernel=(2, 2), stride=(2, 1))
+    h = net.add('h', 'softmax', [g])
+    i = net.add('i', 'conv2d', [h], channels=4)
+    j = net.add('j', 'tanh', [i])
+    net.add('k', 'softmax', [j])
+    net.find('a').weights = [f32(3 * w) for w in net.find('a').weights]
+    net.find('e').weights = [f32(6 * w) for w in net.find('e').weights]
+    net.find('a').span, net.find('c').span = (-8.0, 8.0), (-16.0, 16.0)     # scales near 2^-12 and 2^-11
     return net
 
 
@@ -924,7 +1017,8 @@ def check_cmsis(plan, net, run, folder, how, out, expected, flags):
     if got != expected:
         wrong = [i for i in range(len(got)) if got[i] != expected[i]]
         fail('%s: %d of %d results differ, the first at %d: %r, not %r' % (out, len(wrong), len(got), wrong[0], got[wrong[0]], expected[wrong[0]]))
-    check_scratch(net, run, out, flags, report.stdout)
+    if any(run.format(n) == 'i8' for n in net.nodes):
+        check_scratch(net, run, out, flags, report.stdout)
     print('%-22s CMSIS-NN: the same' % os.path.basename(folder))
 
 
@@ -967,7 +1061,7 @@ def check_sizes(net, out, report):
         fail('constants: the linker counts %d bytes, planned are %d; %s' % (counted, planned, report))
     tables = int(re.search(r'(\d+) bytes of constant tables', report).group(1))
     names = run_command(['nm', '-S', '--size-sort', out + '/net_kernels.o']).stdout
-    counted = sum(int(line.split()[1], 16) for line in names.splitlines() if re.search(r' net_(\w+_rows|index)$', line))
+    counted = sum(int(line.split()[1], 16) for line in names.splitlines() if re.search(r' net_(\w+_rows|\w+_table|index)$', line))
     if counted > tables or (counted < tables and 'CC' not in os.environ):    # other compilers drop rows that are known
         fail('tables: the linker counts %d bytes, tl_plan says %d' % (counted, tables))
     for name in ('net', 'net_constants', 'net_kernels'):
@@ -1009,6 +1103,7 @@ def interpret(net, schemes, x):
     return Run(net, schemes, inputs)
 
 
+CURVES = ('w8a16', ALL + ',any-result', profiles('w8a16', 'i16'), ['net_%s_i16_forward' % op for op in ('sigmoid', 'tanh', 'hardswish', 'softmax')])
 LIMITS = ('limits', ['--ram', '3K', '--flash', '2000', '--precision', 'inputs=i8,sensitive,any-result'], '', [])
 SHORT = 'inputs=i8,sensitive,any-result,schemes=f32+i8+i8-channel'
 LIMITS_W4 = ('limits_w4a8', ['--ram', '4K', '--flash', '700', '--precision', SHORT + '+w4a8'], '', ['net_conv2d_w4a8_forward'])
@@ -1064,7 +1159,7 @@ def check_net(plan, net, folder, choices, cmsis, stem=None):
             check_sizes(net, out, report.stdout)
         if len(set(expected)) < min(3, len(expected)):
             fail('%s: the results are all the same' % out)
-        if cmsis and name == 'i8-channel':
+        if cmsis and name in ('i8-channel', 'w8a16'):
             check_cmsis(plan, net, run, folder, how, out + '_cmsis', expected, cmsis)
         rows = write_code(plan, folder, how + ['--rows'], out + '_rows')
         regions += 'net_operand' in open(out + '_rows/net.h').read()
@@ -1126,6 +1221,8 @@ def edit(path, old, new):
 
 def check_refusals(plan, folder):
     os.makedirs(folder, exist_ok=True)
+    with open(folder + '/wide', 'w') as f:
+        f.write(profiles('w8a16', 'i16'))
 
     def put(name, **values):
         def change(net):
@@ -1155,6 +1252,11 @@ def check_refusals(plan, folder):
     refuse(plan, folder, '--weights: is for --inference, not for training', how=['--precision', 'balanced,training'], more=())
     refuse(plan, folder, "--kernels none: must be own or cmsis-nn", more=('--kernels', 'none'))
     refuse(plan, folder, '--slots: the functions of --kernels overwrite no rows', more=('--kernels', 'own', '--rows', '--slots', 'depthwise'), how=[])
+
+    def far(net):
+        net.add('s', 'sigmoid', ['b'])
+        net.find('b').low, net.find('b').high = -1e6, 1e6
+    refuse(plan, folder, '--kernels: node s: its scales are too far apart for integers', far, how=['--precision', ALL + ',any-result,schemes=i16+w8a16+f32', '--profiles', folder + '/wide'])
     # files that are not what they should be
     for file, old, new, sentence in (
             ('net.safetensors', '"a.weights"', '"a.weightz"', 'net.safetensors: node a: there are no .weights'),
@@ -1178,8 +1280,8 @@ def main():
         os.makedirs(folder + '/cmsis', exist_ok=True)
         cmsis = build_cmsis(folder + '/cmsis') if 'CMSIS_NN' in os.environ else None
         nets = [('keyword', keyword_net(width=16, blocks=2), chosen('i8-channel', 'i8', 'w4a8')), ('residual', residual_net(2), CHOICES), ('branches', branch_net(3), CHOICES),
-                ('floats', float_net(4), CHOICES), ('quantised', quantised_net(5), chosen('i8-channel', 'w4a8')),
-                ('long', long_net(6), chosen('w4a8'))]
+                ('floats', float_net(4), CHOICES), ('curves', curve_net(7), [CURVES] + chosen('i8-channel', 'f32')),
+                ('quantised', quantised_net(5), chosen('i8-channel', 'w4a8')), ('long', long_net(6), chosen('w4a8'))]
         for name, net, choices in nets:
             os.makedirs('%s/%s' % (folder, name), exist_ok=True)
             check_net(plan, net, '%s/%s' % (folder, name), choices, cmsis)
