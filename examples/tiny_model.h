@@ -143,9 +143,11 @@ static int tiny_read_weights(tiny_model *t) {
     return CODE_OK;
 }
 
+// Read the ranges of a model, once. hash: tiny_hash_model of the graph as it was read.
 static int tiny_read_ranges(tiny_model *t, uint64_t hash) {
     char sentence[RG_SENTENCE];
     size_t size;
+    if (t->ranges_text) return CODE_OK;
     t->ranges_text = tiny_read_file(t->ranges_path, &size);
     if (!t->ranges_text) return CODE_INPUT;
     t->ranges.tensor_capacity = t->ranges.node_capacity = RG_MOST;
@@ -312,6 +314,13 @@ static const st_tensor *tiny_find_tensor(const tiny_model *t, const char *node, 
 static int tiny_has_channel_scales(const tiny_model *t, const char *node) {
     const st_tensor *scales = tiny_find_tensor(t, node, "scale");
     return scales && scales->bytes > sizeof(float);
+}
+
+// Whether a model has a node in 8 bits already: its weights, or the scale of its output.
+static int tiny_is_quantised(const tiny_model *t, const char *node) {
+    const st_tensor *weights = tiny_find_tensor(t, node, "weights");
+    const rg_tensor *output = t->ranges_path ? rg_find_tensor(&t->ranges, node) : NULL;
+    return (weights && weights->dtype == ST_I8) || (output && output->has_scale);
 }
 
 // Whether a tensor has this shape.

@@ -403,7 +403,7 @@ static const char *const usage[] = {
     "                    dynamic, fake, w4a8; conversions between them are priced. For inference, unless",
     "                    HOW says training. What else is asked for is planned on the graph that results.",
     "                    HOW is words with commas between:",
-    "      loss=0.01       least time at which the losses of all nodes sum to at most so much",
+    "      loss=0.01       least time at which the losses of all nodes sum to at most so much; any: no limit",
     "      speedup=2       least loss at which f32 takes twice as long; with loss= least time within both",
     "      balanced        the knee between the two; balanced=0.7: time weighs 0.7, loss 0.3",
     "      objective=bytes fewest bytes of weights and tensors, instead of time",
@@ -1470,6 +1470,8 @@ static uint64_t find_fewest_bytes(program *p) {
     return most;
 }
 
+static int fail_choosing(program *p, tl_result result);
+
 // Go on with the graph that has regions of rows as nodes.
 static int form_regions(program *p) {
     tl_rows_desc desc;
@@ -1486,7 +1488,7 @@ static int form_regions(program *p) {
     desc.work_limit = p->work_limit;
     result = tl_plan_rows(&p->env, &desc, &p->rows);
     free(in_slots);
-    if (result) return fail_result(p, path_of(p));
+    if (result) return fail_choosing(p, result);
     p->whole = p->graph;
     p->graph = p->rows.graph;       // freed with the plan of rows
     tl_free_plan(&p->env, &p->keep_all);
@@ -3745,8 +3747,9 @@ static int parse_schemes(const char *name_of, const char *text, uint32_t *scheme
 // The criterion follows from the limits that are there; a name that is there, too, must agree.
 static int choose_criterion(const choice_words *words, tl_precision_desc *desc) {
     double share = 0.5;
-    if (words->loss && !read_number(words->loss, &desc->loss_limit))
-        return fail(CODE_INPUT, "--precision: loss=%s: must be a number of 0 or more, like 0.01", words->loss);
+    if (words->loss && strcmp(words->loss, "any") == 0) desc->loss_limit = INFINITY;
+    else if (words->loss && !read_number(words->loss, &desc->loss_limit))
+        return fail(CODE_INPUT, "--precision: loss=%s: must be a number of 0 or more, like 0.01, or any", words->loss);
     if (words->speedup && (!read_number(words->speedup, &desc->least_speedup) || desc->least_speedup <= 0))
         return fail(CODE_INPUT, "--precision: speedup=%s: must be a number above 0, like 2", words->speedup);
     if (words->balanced) {
@@ -3833,18 +3836,53 @@ static int choose_inputs(program *p, uint32_t schemes) {
     return CODE_OK;
 }
 
+// A node that a model has in 8 bits stays there, where --precision lets it: what other schemes would save of its loss is lost
+// already, and results have the model's bits.
+static uint32_t keep_quantised(const program *p, uint32_t schemes) {
+    const uint32_t narrow = UINT32_C(1) << TL_SCHEME_I8 | UINT32_C(1) << TL_SCHEME_I8_CHANNEL | UINT32_C(1) << TL_SCHEME_W4A8;
+    uint32_t asked = p->choice.desc.schemes ? p->choice.desc.schemes : ~(UINT32_C(1) << TL_SCHEME_W4A8), kept = schemes & narrow;
+    return kept & asked ? kept : schemes;
+}
+
+// Whether the profile of a node's op says that it is sensitive.
+static int is_sensitive(const program *p, int32_t id) {
+    const tl_precision_desc *desc = &p->choice.desc;
+    int32_t count = desc->profile_count;
+    const tl_precision_profile *rows = desc->profiles ? desc->profiles : tl_find_default_profiles(&count);
+    const tl_precision_profile *row = tl_find_profile(rows, count, &p->graph, id, desc->device);
+    return row && row->sensitive;
+}
+
+// A model that has nodes in 8 bits has decided of sensitive ones, too: those that it has not in 8 bits stay wide.
+static void keep_sensitive(program *p, uint32_t *schemes) {
+    const uint32_t wide = UINT32_C(1) << TL_SCHEME_F32 | UINT32_C(1) << TL_SCHEME_F16 | UINT32_C(1) << TL_SCHEME_BF16 |
+                          UINT32_C(1) << TL_SCHEME_I16 | UINT32_C(1) << TL_SCHEME_W8A16;
+    int32_t id;
+    if (p->choice.desc.allow_sensitive) return;
+    for (id = 0; id < p->graph.node_count; id++)
+        if (is_sensitive(p, id) && !tiny_is_quantised(p->tiny, tl_name_node(&p->graph, id)))
+            schemes[id] = schemes[id] ? schemes[id] & wide : wide;
+    p->choice.desc.allow_sensitive = 1;
+}
+
 // With --weights only schemes are chosen whose constants, and kernels, can be written.
 static int limit_schemes(program *p) {
-    int code = read_weights(p);
+    int code = read_weights(p), quantised = 0;
     int32_t id;
     uint32_t *schemes;
+    if (!code && p->o.ranges) code = tiny_read_ranges(p->tiny, p->model_hash);
     if (code) return code;
     schemes = (uint32_t *)calloc((size_t)p->graph.node_count + 1, sizeof *schemes);
     if (!schemes) return fail(CODE_INPUT, "no memory for --precision");
     for (id = 0; id < p->graph.node_count; id++) {
+        const char *name = tl_name_node(&p->graph, id);
         schemes[id] = tiny_find_schemes(&p->graph, id, code_kernels(&p->o));
-        if (tiny_has_channel_scales(p->tiny, tl_name_node(&p->graph, id))) schemes[id] &= ~(UINT32_C(1) << TL_SCHEME_I8);
+        if (tiny_has_channel_scales(p->tiny, name)) schemes[id] &= ~(UINT32_C(1) << TL_SCHEME_I8);
+        if (p->graph.nodes[id].is_input || !tiny_is_quantised(p->tiny, name)) continue;
+        schemes[id] = keep_quantised(p, schemes[id]);
+        quantised = 1;
     }
+    if (quantised) keep_sensitive(p, schemes);
     p->choice.desc.node_schemes = p->choice.node_schemes = schemes;
     return CODE_OK;
 }
@@ -4441,7 +4479,7 @@ static tl_result compile_recommended(program *p) {
     return TL_OK;
 }
 
-static int fail_compile(program *p, tl_result result) {
+static int fail_choosing(program *p, tl_result result) {
     uint64_t least = tl_find_least_budget(&p->env.error);
     int code;
     if (result != TL_ERROR_INFEASIBLE) return fail_result(p, path_of(p));
@@ -4503,7 +4541,7 @@ static int plan_compiled(program *p) {
     p->doing = "compiling";
     result = p->o.recommend ? compile_recommended(p) : tl_compile(&p->env, &c->desc, &c->compiled);
     clear_progress(p);
-    if (result) return fail_compile(p, result);
+    if (result) return fail_choosing(p, result);
     p->work += c->compiled.work;
     if ((p->o.c_table || p->o.c_code) && c->compiled.nodes)
         return fail(CODE_INPUT, "%s: the compiled graph has fused nodes or conversions; running it "
@@ -4603,7 +4641,7 @@ static int run_compile_front(program *p) {
     p->doing = "compiling the curve";
     result = tl_plan_compile_front(&p->env, &p->compilation.desc, 0, &front);
     clear_progress(p);
-    if (result) return fail_compile(p, result);
+    if (result) return fail_choosing(p, result);
     if (interrupted) fprintf(stderr, "tl_plan: stopped early: these are the best plans so far\n");
     p->work += front.work;
     if (p->o.json) code = write_compile_front_json(p, &front);

@@ -1122,6 +1122,17 @@ def check_short(plan, folder):
             fail('%s, not %s' % (text, sentence))
 
 
+def check_kept(plan, folder):
+    """What a model has in 8 bits stays so within limits, though its table of losses likes f32 better; without schemes of 8 bits it cannot."""
+    how = ['--ram', '64K', '--flash', '64K', '--precision', 'inputs=i8,any-result,schemes=f32+w8a16']
+    for more, wanted in (('+i8+i8-channel', {'i8', 'i8-channel'}), ('', {'f32', 'w8a16'})):
+        write_code(plan, folder, how[:-1] + [how[-1] + more], folder + '/kept')
+        nodes = json.load(open(folder + '/kept/plan.json'))['precision']['nodes']
+        found = {n['scheme'] for n in nodes if n['op'] != 'input'}
+        if not found <= wanted:
+            fail('%s: schemes %s, not %s' % (folder, found, wanted))
+
+
 def check_net(plan, net, folder, choices, cmsis, stem=None):
     """stem: of the files that the network was read from, which are used as they are."""
     x = {n.name: [f32(net.random.uniform(-2, 2)) for _ in range(n.size())] for n in net.nodes if n.op == 'input'}
@@ -1291,6 +1302,7 @@ def main():
             choices = chosen('i8-channel', 'w4a8') if 'int8' in name else chosen('i8-channel', 'i8', 'w8a16', 'f32', 'w4a8')
             check_net(plan, read_net(stem), '%s/%s' % (folder, name), choices + [LIMITS, LIMITS_W4] * (name == 'kws'), cmsis, stem)
         check_short(plan, folder + '/kws')
+        check_kept(plan, folder + '/kws_int8')
         check_refusals(plan, folder + '/refused')
     finally:
         if not keep:

@@ -1215,6 +1215,32 @@ def what_is_compiled_keeps_limits():
     assert best['precision'] == plan['precision'] and best['total_cost'] <= plan['total_cost'] and best['arena_bytes'] <= best['budget_bytes']
     assert {node['scheme'] for node in best['precision']['nodes']} >= {'bf16'}, best['precision']
 
+def limits_hold_for_regions_in_place():
+    """Arenas of regions whose nodes overwrite what they read, as limits found them; keeping everything takes more."""
+    lines = ['tlg 2', 'node 0 image input fwd=0 bwd=0 out=12288 needs=none in=- dies rows=32@0']
+    def add(name, op, inputs, out, more): lines.append('node %d %s %s bwd=0 out=%d needs=none in=%s grad=no fwd=%d %s' % (len(lines) - 1, name, op, out, inputs, out, more))
+    add('stem', 'conv2d', '0', 32768, 'rows=32@0 rin=3/1/1 ordered stored=864:f32,32:f32')
+    add('relu', 'relu', '1', 32768, 'inplace=0')           # not in rows: it needs its input whole
+    add('deep', 'conv2d', '2', 8192, 'rows=16@0 rin=3/2/1 ordered stored=288:f32,32:f32')
+    add('act', 'relu', '3', 8192, 'rows=16@0 rin=1:1 ordered inplace=0')
+    add('point', 'conv2d', '4', 8192, 'rows=16@0 rin=1:1 ordered stored=256:f32,32:f32')
+    add('out', 'linear', '5', 40, 'stored=320:f32,40:f32')
+    model = write('inplace.tlg', '\n'.join(lines) + '\nend 7\n')
+    words, met = ('--inference', '--rows', '--align', '4', '--precision', 'schemes=f32+i8+i8-channel+i16,sensitive,any-result,inputs=f32+i8'), 0
+    for limits in (('--ram', 'any', '--flash', '3000'), ('--flash', '3000', '--loss', '0.01'), ('--ram', '24K', '--flash', '2K'), ('--ram', '12K', '--loss', 'any'), ('--ram', '48K', '--flash', '10K')):
+        code, out, err = run(model, *words, *limits, '--json', '-')
+        if code == 2: continue
+        assert code == 0, err
+        data = json.loads(out)
+        assert data['arena_bytes'] == data['limits']['ram_bytes'] == data['budget_bytes'] and data['total_cost'] == data['base_cost'], (limits, data['limits'], data['arena_bytes'])
+        met += data['arena_bytes'] < data['keep_all_peak_bytes']
+    assert met > 1, met
+    # without limits: the fewest bytes at the same cost, and one step of the alignment less costs more or is refused
+    data = json.loads(planned(model, '--inference', '--rows', '--align', '4', '--json', '-'))
+    assert data['total_cost'] == data['base_cost'] and data['arena_bytes'] < data['keep_all_peak_bytes'], data['arena_bytes']
+    code, out, err = run(model, '--inference', '--rows', '--align', '4', '--budget', str(data['arena_bytes'] - 4), '--json', '-')
+    assert code == 2 or json.loads(out)['total_cost'] > data['total_cost']
+
 def fronts_of_limits_are_shown():
     model, words = small_camera_network(), ('--inference', '--precision', 'schemes=f32+i8-channel+i16,sensitive,any-result,inputs=f32+i8')
     points = json.loads(planned(model, *words, '--front', '--ram', 'any', '--flash', 'any', '--json', '-', '--svg', path('front.svg')))['points']
@@ -1778,7 +1804,7 @@ FACTS = [small_graphs_reach_the_optimum, json_holds_the_figures, keep_all_is_sho
          standard_input_is_a_model, policies_plan_or_say_what_they_need, negative_numbers_are_values,
          tables_compile, generated_code_compiles_and_links, operands_of_code_are_aligned, frozen_weights_take_no_ram, inputs_have_the_format_that_saves_most, host_copies_take_what_the_link_takes, updates_are_planned, gradients_in_pieces_are_named, regions_of_rows_are_planned, steps_are_cut_into_blocks_of_rows, steps_in_blocks_of_rows_are_as_cheap_as_the_prototype, inputs_die, long_units_of_cost_wait_no_longer, compressed_copies_are_exact_and_pay, an_explanation_adds_up, curves_fall_and_bounds_stay_below, small_curves_hold_the_optimum,
          choices_are_what_they_say, small_choices_are_the_best, measured_nodes_replace_their_profile, machines_say_where_their_speeds_come_from, no_rounding_exceeds_a_limit, choices_are_planned_in_memory, shares_are_of_the_model_as_it_was_read, steps_are_counted_from_0, places_pass_the_independent_checker, banks_and_blocks_pass_the_independent_checker, steps_in_flight_keep_what_they_use, an_order_takes_the_least_bytes,
-         limits_that_cannot_be_held_are_named, fronts_are_shown, limits_are_kept_together, what_is_compiled_keeps_limits, fronts_of_limits_are_shown, hostile_limits_are_refused, hostile_precisions_are_refused,
+         limits_that_cannot_be_held_are_named, fronts_are_shown, limits_are_kept_together, what_is_compiled_keeps_limits, limits_hold_for_regions_in_place, fronts_of_limits_are_shown, hostile_limits_are_refused, hostile_precisions_are_refused,
          compiled_plans_are_what_they_say, compiled_reports_and_files_are_whole, a_compiled_budget_that_is_too_small_names_the_least, compiled_curves_fall,
          a_recommendation_shows_what_was_compiled, compiling_excludes_what_it_chooses, an_interrupted_compilation_ends_with_the_best_so_far,
          ranks_are_planned_each, a_budget_of_ranks_is_kept_or_the_least_is_named, ways_to_use_ranks_are_compared, batches_are_split_over_ranks, hostile_ranks_are_refused,
