@@ -220,7 +220,7 @@ static int parse_bytes(const char *option, const char *text, uint64_t whole, uin
     if (!read_decimal(text, &d) || (strcmp(d.suffix, "%") != 0 && !unit_of(d.suffix)))
         return fail(CODE_INPUT,
                     "%s %s: must be bytes like 512MiB, 1.5GB or 1000000 "
-                    "(B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), or a share of the keep-all peak like 60%%",
+                    "(B, kB, MB, GB, TB, KiB, MiB, GiB, TiB; K, M and G are KiB, MiB and GiB), or a share of the keep-all peak like 60%%",
                     option, text);
     unit = unit_of(d.suffix);
     if (!unit) {  // the point two places to the left: 5% is 0.05
@@ -4017,6 +4017,12 @@ static void print_fit(const program *p, FILE *out) {
             fit->proven ? "proven" : gap, (int)fit->arena_count);
 }
 
+// What may help where no choice is within limits.
+static const char *hint_of(const program *p) {
+    const tl_attributes *a = p->graph.attributes;
+    return has_limits(&p->o) && !p->o.rows && a && a->row_count ? "; with --rows, line buffers, RAM may be less" : "";
+}
+
 // Choose, and put the graph that results in the model's place.
 static int make_choice(program *p) {
     choice *c = &p->choice;
@@ -4027,7 +4033,7 @@ static int make_choice(program *p) {
     if (!has_limits(&p->o)) result = tl_plan_precision(&p->env, &c->desc, &c->plan);
     if (result == TL_ERROR_INFEASIBLE) {
         int code = p->o.json ? write_infeasible_choice(p) : CODE_OK;
-        return code ? code : fail(CODE_INFEASIBLE, "%s: %s", path_of(p), reason_of(&p->env));
+        return code ? code : fail(CODE_INFEASIBLE, "%s: %s%s", path_of(p), reason_of(&p->env), hint_of(p));
     }
     memset(&apply, 0, sizeof apply);
     apply.graph = &p->graph;
