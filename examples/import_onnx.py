@@ -847,7 +847,7 @@ def measure_ranges(model, nodes, samples):
     except ImportError as missing: raise Refused('--calibrate: %s (pip install onnxruntime)' % missing)
     watched = onnx.ModelProto()
     watched.CopyFrom(model)
-    readings = {node.source: node for node in nodes}
+    readings = {node.source: node for node in nodes if node.source is not None}      # all but what is made here
     known = {o.name for o in watched.graph.output} | set(samples)
     for name in readings:
         if name not in known: watched.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
@@ -863,6 +863,9 @@ def measure_ranges(model, nodes, samples):
     def observe(node, array):
         if not array.size or not np.isfinite(array).all():
             raise Refused('%s %s: makes a NaN or an infinity' % (node.op, node.name))
+        if array.dtype.kind in 'iu':        # what a QuantizeLinear makes
+            shift = 128 if array.dtype == np.uint8 else 0
+            array = (array.astype(np.float64) - shift - node.zero) * node.scale
         low, high = float(array.min()), float(array.max())
         node.low = low if node.low is None else min(node.low, low)
         node.high = high if node.high is None else max(node.high, high)
@@ -871,6 +874,13 @@ def measure_ranges(model, nodes, samples):
         for name, array in one.items():
             if name in readings: observe(readings[name], array)
         for name, array in zip(names, session.run(names, one)): observe(readings[name], array)
+    for node in nodes:
+        if node.source is None: extend_range(node)
+
+
+def extend_range(pad):
+    """A pad that the model does not have: what it reads, and 0."""
+    pad.low, pad.high = min(pad.inputs[0].low, 0.0), max(pad.inputs[0].high, 0.0)
 
 
 def main(arguments=None):

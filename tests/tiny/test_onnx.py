@@ -309,6 +309,25 @@ class Ranges(Onnx):
             low, high = min(m[node.name].min() for m in made), max(m[node.name].max() for m in made)
             self.assert_close([node.low, node.high], [low, high], 1e-5, node.name)
 
+    def test_every_node_has_a_range(self):
+        """Those that the model does not have, too: the zeros around a mean, and another scale."""
+        net = Net({'x': (1, 2, 4, 4)})
+        made = net.op('AveragePool', 'x', kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+        np.savez(self.path('data.npz'), x=np.arange(2, 66, dtype=np.float32).reshape(2, 2, 4, 4))
+        nodes = self.nodes_of(net.model(made), '--calibrate', self.path('data.npz'))
+        self.assertEqual([(n.op, n.low, n.high) for n in nodes[:2]], [('input', 2, 65), ('pad', 0, 65)])
+        net, y = Net({'x': (1, 2)}), 'x'
+        for scale, zero in ((0.5, np.uint8(28)), (0.25, np.uint8(128)), (1, np.int8(-28))):
+            parts = [net.constant(np.float32(scale)), net.constant(zero)]
+            y = net.op('DequantizeLinear', net.op('QuantizeLinear', y, *parts), *parts)
+        np.savez(self.path('data.npz'), x=np.array([[1, -2], [3, 0]], np.float32))
+        nodes = self.nodes_of(net.model(y), '--calibrate', self.path('data.npz'))
+        self.assertEqual([(n.op, n.low, n.high) for n in nodes], [('input', -2, 3)] + [('requantize', -2, 3)] * 2)
+        for make in NETS.values():
+            model = make()
+            np.savez(self.path('data.npz'), **nets.samples_of(model, 1))
+            for node in self.nodes_of(model, '--calibrate', self.path('data.npz')): self.assertLessEqual(node.low, node.high, node.name)
+
     def test_what_is_measured_comes_before_scales_of_16_bits(self):
         net = Net({'x': (1, 2)})
         parts = [net.constant(np.float32(1)), net.constant(np.int16(0))]
