@@ -22,7 +22,7 @@ import argparse, math, os, sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny_model import (Data, MOST_BYTES, Node, Refused, WEIGHTED, by_x, check_scale, finish, pad_same, read_model, run,
+from tiny_model import (Data, MOST_BYTES, Node, Refused, WEIGHTED, WrongFile, by_x, check_scale, finish, pad_same, read_model, run,
                         set_window, take_output, view_as_image, write_model)
 try:
     import numpy as np
@@ -827,17 +827,17 @@ def read_samples(path, model):
     try:
         with np.load(path, allow_pickle=False) as file: arrays = {name: file[name] for name in file.files}
     except OSError: raise
-    except Exception as error: raise Refused('%s: is no .npz: %s' % (path, in_a_line(error)))
+    except Exception as error: raise WrongFile(path, 'is no .npz: %s' % in_a_line(error))
     if len(inputs) == 1 and len(arrays) == 1: arrays = dict(zip(inputs, arrays.values()))
     for name, sizes in inputs.items():
-        if name not in arrays: raise Refused('%s: has no array %s' % (path, name))
+        if name not in arrays: raise WrongFile(path, 'has no array %s' % name)
         array = arrays[name]
         if array.dtype.kind not in 'fiu' or array.ndim == 0 or list(array.shape[1:]) != sizes[1:]:
-            raise Refused('%s: %s is %s, and must be samples of %s' % (path, name, by_x(array.shape), by_x(sizes[1:])))
-        if not np.isfinite(array).all(): raise Refused('%s: %s holds a NaN or an infinity' % (path, name))
+            raise WrongFile(path, '%s is %s, and must be samples of %s' % (name, by_x(array.shape), by_x(sizes[1:])))
+        if not np.isfinite(array).all(): raise WrongFile(path, '%s holds a NaN or an infinity' % name)
     counts = {len(arrays[name]) for name in inputs}
     if len(counts) != 1 or counts == {0}:
-        raise Refused('%s: its arrays have no samples, or different numbers of them' % path)
+        raise WrongFile(path, 'its arrays have no samples, or different numbers of them')
     return {name: arrays[name].astype(np.float32) for name in inputs}
 
 

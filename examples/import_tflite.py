@@ -23,8 +23,8 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from flatbuffer import Damaged, Writer, read_root
-from tiny_model import (Data, MOST_BYTES, Node, Refused, by_x, check_scale, finish, floats, integers, pad_same, read_model, run,
-                        set_window, view_as_image, write_file, write_model)
+from tiny_model import (Data, MOST_BYTES, Node, Refused, WrongFile, by_x, check_scale, finish, floats, integers, pad_same, read_model,
+                        run, set_window, view_as_image, write_file, write_model)
 
 # Numbers of ops in the schema, from 0 on.
 OPS = '''ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR
@@ -497,7 +497,7 @@ def place_tensors(rows, program):
             for index, first, last, size in rows:
                 file.write('%d,%d,%d,%d,%d\n' % (index, first, last + 1, size, ALIGNMENT))
         try: done = subprocess.run([program, asked, '--out', made], capture_output=True, text=True)
-        except OSError as error: raise Refused('%s: %s (make build/tl_pack)' % (program, error.strerror))
+        except OSError as error: raise WrongFile(program, '%s (make build/tl_pack)' % error.strerror)
         if done.returncode: raise Refused('tl_pack: %s' % done.stderr.strip())
         with open(made) as file: offsets = {int(row['id']): int(row['offset']) for row in csv.DictReader(file)}
     return offsets, max([offsets[index] + size for index, _, _, size in rows] or [0])

@@ -127,8 +127,22 @@ class Files(Case):
         with contextlib.redirect_stderr(errors):
             self.assertEqual(import_tflite.main([path, '-o', os.path.join(self.folder, 'none', 'x')]), 1)
             self.assertEqual(import_tflite.main([path + '.none']), 1)
-        self.assertEqual(errors.getvalue().count('\n'), 2)
-        self.assertIn('No such file or directory', errors.getvalue())
+        none = os.path.join(self.folder, 'none', 'x.tlg')
+        self.assertEqual(errors.getvalue(), 'import_tflite: %s: cannot be written: No such file or directory\n'
+                                            'import_tflite: %s.none: No such file or directory\n' % (none, path))
+
+    def test_a_sentence_begins_with_the_file_that_is_wrong(self):
+        def said(work):
+            errors = io.StringIO()
+            with contextlib.redirect_stderr(errors): self.assertEqual(tiny_model.run('program', 'model', work), 1)
+            return errors.getvalue()
+        def refuse(error): raise error
+        none = os.path.join(self.folder, 'none')
+        for work, sentence in ((lambda: refuse(Refused('is wrong')), 'model: is wrong'), (lambda: open(none), none + ': No such file or directory'),
+                               (lambda: tiny_model.read_files(none), none + '.tlg: No such file or directory'),
+                               (lambda: tiny_model.fail_line('a.tlg', 3, 'why'), 'a.tlg: line 3: why'), (lambda: refuse(OSError('strange')), 'model: strange'),
+                               (lambda: tiny_model.write_file(self.folder, b''), self.folder + ': cannot be written: Is a directory')):
+            self.assertEqual(said(work), 'program: %s\n' % sentence)
 
     def test_a_file_above_2_gib_is_refused(self):
         path, errors = os.path.join(self.folder, 'large.tflite'), io.StringIO()
@@ -443,7 +457,7 @@ class Plans(Case):
         with open(path, 'wb') as file: file.write(lite_nets.kws_floats().write())
         with contextlib.redirect_stderr(errors):
             self.assertEqual(import_tflite.main([path, '--tflm-plan', path + '.plan', '--tl-pack', '/none/tl_pack']), 1)
-        self.assertEqual(errors.getvalue(), 'import_tflite: %s: /none/tl_pack: No such file or directory (make build/tl_pack)\n' % path)
+        self.assertEqual(errors.getvalue(), 'import_tflite: /none/tl_pack: No such file or directory (make build/tl_pack)\n')
         self.assertFalse(os.path.exists(path + '.plan'))
 
     def test_damaged_models_get_a_sentence(self):

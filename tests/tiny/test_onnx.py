@@ -348,10 +348,11 @@ class Ranges(Onnx):
             np.savez(self.path('data.npz'), **arrays)
             code, text = self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))
             self.assertEqual(code, 1)
-            self.assertIn(sentence, text)
+            self.assertIn('import_onnx: %s: %s' % (self.path('data.npz'), sentence), text)
         with open(self.path('data.npz'), 'wb') as file: file.write(b'PK\3\4 no archive')
         self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))[0], 1)
-        self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('none.npz'))[0], 1)
+        self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('none.npz')),
+                         (1, 'import_onnx: %s: No such file or directory\n' % self.path('none.npz')))
 
 
 class Refusals(Onnx):
