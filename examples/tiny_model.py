@@ -525,6 +525,12 @@ def read_model(path):
     with open(path, 'rb') as file: return file.read(MOST_BYTES + 1)
 
 
+def as_line(text): return ''.join(c if c.isprintable() else '?' for c in text)
+def tell(program, notes):
+    """Sentences about what is unlikely, and no reason to refuse."""
+    for note in notes: print(as_line('%s: %s' % (program, note)), file=sys.stderr)
+
+
 def run(program, path, work):
     """Exit with 0, or with 1 and one sentence: program: the file that is wrong: what is wrong."""
     try:
@@ -532,6 +538,6 @@ def run(program, path, work):
     except (Refused, OSError) as error:
         if isinstance(error, OSError): why = '%s: %s' % (error.filename or path, error.strerror or error)
         else: why = str(error) if isinstance(error, WrongFile) else '%s: %s' % (path, error)
-        print(''.join(c if c.isprintable() else '?' for c in '%s: %s' % (program, why)), file=sys.stderr)
+        print(as_line('%s: %s' % (program, why)), file=sys.stderr)
         return 1
     return 0

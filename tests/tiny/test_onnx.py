@@ -1,5 +1,5 @@
 """examples/import_onnx.py beside ONNX Runtime: the same numbers, ranges, sentences, damage."""
-import random
+import contextlib, io, random
 
 import import_onnx
 import interpret
@@ -343,16 +343,47 @@ class Ranges(Onnx):
         x = np.zeros((2, 3, 12, 8), np.float32)
         broken = x.copy()
         broken[1, 0, 0, 0] = np.nan
-        for arrays, sentence in (({'a': x, 'b': x}, 'has no array image'), ({'image': x[:, :2]}, 'image is 2x2x12x8, and must be samples of 3x12x8'),
+        for arrays, sentence in (({'a': x, 'b': x}, 'has no array image, as the model calls its input: it has a, b'), ({'x': x}, 'has no array image, as the model calls its input: it has x'),
+                                 ({}, 'has no array image, as the model calls its input: it has none'), ({'image': x > 0}, 'image is of bool, and must be numbers'),
+                                 ({'image': x[:, :2]}, 'image is 2x2x12x8, and must be samples of 3x12x8: (samples)x3x12x8'), ({'image': x[0]}, 'image is 3x12x8, and must be samples'),
+                                 ({'image': x.transpose(0, 2, 3, 1)}, 'image is 2x12x8x3, and must be samples'), ({'image': np.full(x.shape, 1e300)}, 'image holds a NaN or an infinity'),
                                  ({'image': broken}, 'image holds a NaN or an infinity'), ({'image': x[:0]}, 'its arrays have no samples')):
             np.savez(self.path('data.npz'), **arrays)
             code, text = self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))
             self.assertEqual(code, 1)
             self.assertIn('import_onnx: %s: %s' % (self.path('data.npz'), sentence), text)
+        with open(self.path('data.npz'), 'wb') as file: np.save(file, x)
+        self.assertIn('data.npz: is no .npz: is one array (.npy): numpy.savez writes an .npz', self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))[1])
         with open(self.path('data.npz'), 'wb') as file: file.write(b'PK\3\4 no archive')
         self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))[0], 1)
         self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('none.npz')),
                          (1, 'import_onnx: %s: No such file or directory\n' % self.path('none.npz')))
+
+
+    def told(self, model, **arrays):
+        """What stderr got of an import that succeeds, and the nodes."""
+        np.savez(self.path('data.npz'), **arrays)
+        errors, path = io.StringIO(), nets.save(model, self.path('net.onnx'))
+        with contextlib.redirect_stderr(errors):
+            self.assertEqual(import_onnx.main([path, '-o', self.path('out'), '--calibrate', self.path('data.npz')]), 0)
+        return errors.getvalue().replace('import_onnx: %s: ' % self.path('data.npz'), ''), interpret.read(self.path('out'))
+
+    def test_data_that_is_unlikely(self):
+        net = Net({'x': (1, 2)})
+        model, x = net.model(net.op('Relu', net.op('Tanh', 'x'))), np.array([[1, -2], [3, 0]], np.float32)
+        self.assertEqual(self.told(model, x=x)[0], '')
+        self.assertEqual(self.told(model, arr_0=x)[0], '')
+        self.assertEqual(self.told(model, x=x, labels=x)[0], 'labels: no input of the model, and not read\n')
+        self.assertEqual(self.told(model, x=np.array([[7, 255]], np.uint8))[0].split(':')[0], 'x holds integers (uint8) from 7 to 255, where the model reads floats')
+        self.assertEqual(self.told(model, x=np.zeros_like(x))[0], 'one number in all samples, so no range: x (0), tanh_0 (0), relu_1 (0)\n')
+        self.assertEqual(self.told(model, x=-abs(x) - 1)[0], 'one number in all samples, so no range: relu_1 (0)\n')
+
+    def test_one_axis_is_that_of_a_sample(self):
+        net = Net({'x': (3,)})
+        model = net.model(net.op('Relu', 'x'))
+        for info in (model.graph.input[0], model.graph.output[0]): info.type.tensor_type.shape.dim[0].dim_value = 3
+        _, nodes = self.told(model, x=np.array([[1, -2, 5], [3, 0, 1]], np.float32))
+        self.assertEqual([(n.low, n.high) for n in nodes], [(-2, 5), (0, 5)])
 
 
 class Refusals(Onnx):
