@@ -588,6 +588,7 @@ class Importer:
         axes = keys.get('axes')
         if axes is None and len(op.input) > 1:
             axes = self.number_list(op, 1, 'axes', self.constant(op, 1, 'axes').array.size)
+        if not axes and keys.get('noop_with_empty_axes'): return self.op_Identity(op)
         axes = {int(a) % rank for a in axes} if axes and rank else set(range(rank))
         sizes = value.shape
         wide = {k for k in range(1, rank) if sizes[k] > 1 and k in axes}

@@ -206,13 +206,32 @@ class Importer:
             self.refuse(op, '%s must be %s integers' % (what, count or 'some'))
         return tensor.numbers()
 
-    def image(self, op, k):
+    def image(self, op, k, ranks=(4,)):
         """The (H, W, C) that an operand is."""
         node, tensor = self.value(op, k), self.tensor(op, k)
-        if len(tensor.shape) != 4 or tensor.shape[0] != 1:
+        if len(tensor.shape) not in ranks or tensor.shape[0] != 1:
             self.refuse(op, 'reads %s, and must read an image' % by_x(tensor.shape))
-        view_as_image(node, tensor.shape[1:])
-        return tensor.shape[1:]
+        shape = self.as_image(op, tensor)
+        view_as_image(node, shape)
+        return shape
+
+    def as_image(self, op, tensor):
+        """The sizes of an image. A signal of three axes is one row of L pixels, as Keras convolves it, or one column where
+        that is what an operand of the op is."""
+        sizes = tensor.shape[1:]
+        if len(sizes) != 2: return sizes
+        return [sizes[0], 1, sizes[1]] if self.is_column(op) else [1, *sizes]
+
+    def is_column(self, op):
+        for index in op.inputs:
+            shape = self.values[index].shape if index in self.values else ()
+            if len(shape) == 3 and len(self.tensors[index].shape) == 3: return shape[0] > 1 and shape[1] == 1
+        return False
+
+    def axis(self, op, axis, rank):
+        """An axis from 0 on; a negative one counts from the last."""
+        if not -rank <= axis < rank: self.refuse(op, 'there is no axis %d of %d' % (axis, rank))
+        return axis % rank
 
     def made_image(self, op):
         shape = self.out(op).shape
@@ -366,9 +385,9 @@ class Importer:
 
     def mean(self, op):
         self.check_types(op, 1)
-        shape = self.image(op, 0)
-        if sorted({axis % 4 for axis in self.sizes(op, 1, 'axes', 0)}) != [1, 2]:
-            self.refuse(op, 'is known over height and width alone')
+        shape, rank = self.image(op, 0, SIGNALS), len(self.tensor(op, 0).shape)
+        if {self.axis(op, axis, rank) for axis in self.sizes(op, 1, 'axes', 0)} != set(range(1, rank - 1)):
+            self.refuse(op, 'is known over height and width alone, or the length of a signal')
         self.add(op, 'gavgpool', [self.value(op, 0)], self.out(op).shape[1:] if len(self.out(op).shape) == 4 else (shape[2],))
 
     def pair(self, op):
@@ -376,11 +395,14 @@ class Importer:
         nodes = [self.value(op, 0), self.value(op, 1)]
         self.check_types(op, 2)
         shapes = [self.tensor(op, 0).shape, self.tensor(op, 1).shape]
-        if math.prod(shapes[0]) < math.prod(shapes[1]): nodes, shapes = nodes[::-1], shapes[::-1]
-        is_row = len(shapes[0]) == 4 and shapes[1] and math.prod(shapes[1]) == shapes[1][-1] == shapes[0][-1]
+        first = int(math.prod(shapes[0]) < math.prod(shapes[1]))
+        if first: nodes, shapes = nodes[::-1], shapes[::-1]
+        is_row = len(shapes[0]) in SIGNALS and shapes[1] and math.prod(shapes[1]) == shapes[1][-1] == shapes[0][-1]
         if shapes[0] != shapes[1] and not is_row:
             self.refuse(op, '%s beside %s is not known' % (by_x(shapes[0]), by_x(shapes[1])))
-        if shapes[0] != shapes[1]: view_as_image(nodes[0], shapes[0][1:])
+        if shapes[0] != shapes[1]: self.image(op, first, SIGNALS)
+        for node, other in (nodes, nodes[::-1]):
+            if node.elements == other.elements and len(node.shape) < len(other.shape): view_as_image(node, other.shape)
         self.add(op, 'add' if op.kind == 'ADD' else 'mul', nodes, nodes[0].shape, act=self.activation(op, 0))
 
     def elementwise(self, op):
@@ -392,6 +414,7 @@ class Importer:
         self.check_types(op, 1)
         node = self.value(op, 0)
         if op.options.number(0, 'f') != 1.0: self.refuse(op, 'is known with beta 1 alone')
+        if len(node.shape) == 1 and len(self.tensor(op, 0).shape) in SIGNALS: self.image(op, 0, SIGNALS)
         if self.out(op).shape[-1] != node.shape[-1]: self.refuse(op, 'is known over the channels alone')
         self.add(op, 'softmax', [node], node.shape)
 
@@ -401,24 +424,25 @@ class Importer:
         self.check_types(op, len(nodes))
         if self.activation(op, 1) != 'none': self.refuse(op, 'with an activation is not known')
         rank = len(self.out(op).shape)
-        axis = op.options.number(0, 'i')
-        if rank not in (2, 4) or not -rank <= axis < rank or axis % rank == 0:
-            self.refuse(op, 'along axis %d of %d is not known' % (axis, rank))
-        axis = axis % rank - 1
-        shapes = [self.image(op, k) if rank == 4 else [node.elements] for k, node in enumerate(nodes)]
+        axis = self.axis(op, op.options.number(0, 'i'), rank)
+        if rank not in (2, *SIGNALS) or axis == 0: self.refuse(op, 'along axis %d of %d is not known' % (axis, rank))
+        shapes = [self.image(op, k, (rank,)) if rank > 2 else [node.elements] for k, node in enumerate(nodes)]
+        axis -= 1
+        if rank == 3 and (axis or not self.is_column(op)): axis += 1
         made = list(shapes[0])
         made[axis] = sum(shape[axis] for shape in shapes)
-        differs = any(shape[k] != made[k] for shape in shapes for k in range(rank - 1) if k != axis)
-        if differs or [1] + made != self.out(op).shape:
+        differs = any(shape[k] != made[k] for shape in shapes for k in range(len(made)) if k != axis)
+        if differs or made != self.as_image(op, self.out(op)):
             self.refuse(op, 'joins %s to %s' % (' and '.join(map(by_x, shapes)), by_x(self.out(op).shape)))
         self.add(op, 'concat', nodes, made, axis=axis)
 
     def pad(self, op):
         self.check_types(op, 1)
-        shape, made, pads = self.image(op, 0), self.made_image(op), self.sizes(op, 1, 'paddings', 8)
-        if any(pads[:2] + pads[6:]) or min(pads) < 0:
+        shape, made, rank = self.image(op, 0, SIGNALS), self.as_image(op, self.out(op)), len(self.tensor(op, 0).shape)
+        pads = self.sizes(op, 1, 'paddings', 2 * rank)
+        if any(pads[:2] + pads[-2:]) or min(pads) < 0:
             self.refuse(op, 'pads the batch or the channels, or by less than 0')
-        top, bottom, left, right = pads[2:6]
+        top, bottom, left, right = pads[2:-2] if rank == 4 else [*pads[2:4], 0, 0] if self.is_column(op) else [0, 0, *pads[2:4]]
         if list(made) != [shape[0] + top + bottom, shape[1] + left + right, shape[2]]:
             self.refuse(op, 'makes %s' % by_x(made))
         node = self.add(op, 'pad', [self.value(op, 0)], made, pad=(top, left, bottom, right))
@@ -434,6 +458,8 @@ class Importer:
         node = self.add(op, 'upsample', [self.value(op, 0)], made, stride=tuple(factor))
         if (node.scale, node.zero) != (node.inputs[0].scale, node.inputs[0].zero): self.refuse(op, 'changes the scale')
 
+
+SIGNALS = 3, 4      # axes of what may be an image or a signal
 
 # What computes the sizes of a RESHAPE, whose output says them: nobody else may read it.
 SHAPE_OPS = 'SHAPE', 'STRIDED_SLICE', 'PACK', 'CONCATENATION', 'GATHER'

@@ -293,6 +293,53 @@ class Geometry(Case):
         self.assertEqual([tiny_model.find_flops(nodes[op]) for op in ('input', 'conv2d', 'depthwise', 'linear', 'softmax')],
                          [0, 25 * 5 * 8 * 17, 25 * 5 * 8 * 19, 12 * 17, 12])
 
+    def signal(self, is_column=False):
+        """A network on a signal of three axes as Keras writes it, and the two tensors that it ends with."""
+        net = Lite(is_float=True)
+        x = net.input([1, 8, 3])
+        y = net.conv(net.reshape(x, [1, 8, 1, 3] if is_column else [1, 1, 8, 3]), 4, (3, 1) if is_column else (1, 3))
+        return net, net.reshape(y, [1, 8, 4])
+
+    def test_negative_axes_count_from_the_last(self):
+        for is_column in (False, True):
+            for axis, made, place in ((-1, (1, 8, 8), 2), (2, (1, 8, 8), 2), (-2, (1, 16, 4), 1), (1, (1, 16, 4), 1)):
+                net, y = self.signal(is_column)
+                node = self.nodes_of(net.end(net.concat([y, y], axis)))[-1]
+                if is_column: made, place = (made[1], 1, made[2]), 2 if place == 2 else 0
+                self.assertEqual((node.op, node.shape, node.axis), ('concat', made, place), axis)
+        net = Lite(is_float=True)
+        x = net.input([1, 4, 5, 2])
+        for axis, place in ((-1, 2), (-2, 1), (-3, 0), (3, 2)):
+            self.assertEqual(self.nodes_of(net.end(net.concat([x, x], axis)))[-1].axis, place)
+        for axis, sentence in ((0, 'along axis 0 of 4 is not known'), (-4, 'along axis 0 of 4 is not known'), (4, 'there is no axis 4 of 4'), (-5, 'there is no axis -5 of 4')):
+            net = Lite(is_float=True)
+            x = net.input([1, 4, 5, 2])
+            y = net.op('CONCATENATION', [x, x], net.like([1, 4, 5, 4], x), f0_i=axis)
+            self.assertIn(sentence, self.refusal(net.end(y)))
+        for axes, sentence in (([-2, -3], ''), ([2, -3], ''), ([2, 5], 'there is no axis 5 of 4'), ([-5, 2], 'there is no axis -5 of 4'), ([-1], 'is known over')):
+            net = Lite(is_float=True)
+            x = net.input([1, 4, 5, 2])
+            y = net.op('MEAN', [x, net.integers(axes)], net.like([1, 2], x), f0_B=0)
+            if sentence: self.assertIn(sentence, self.refusal(net.end(y)))
+            else: self.assertEqual(self.nodes_of(net.end(y))[-1].op, 'gavgpool')
+
+    def test_signals_of_three_axes(self):
+        for is_column, whole, long in ((False, (1, 8, 4), (1, 11, 4)), (True, (8, 1, 4), (11, 1, 4))):
+            net, y = self.signal(is_column)
+            pads = net.tensor([3, 2], 'INT32', [0, 0, 2, 1, 0, 0])
+            z = net.op('PAD', [y, pads], net.like([1, 11, 4], y))
+            mean = net.op('MEAN', [z, net.integers([-2])], net.like([1, 1, 4], z), f0_B=1)
+            gate = net.op('MUL', [mean, y], net.like([1, 8, 4], y), f0_b=0)
+            nodes = self.nodes_of(net.end(net.softmax(gate)))
+            self.assertEqual([(n.op, n.shape) for n in nodes[2:]], [('pad', long), ('gavgpool', (4,)), ('mul', whole), ('softmax', whole)])
+            self.assertEqual(nodes[2].pad, (2, 0, 1, 0) if is_column else (0, 2, 0, 1))
+        net = Lite(is_float=True)
+        x = net.input([1, 8, 4])
+        y = net.reshape(net.conv(net.reshape(x, [1, 1, 8, 4]), 4, (1, 3)), [1, 8, 4])
+        z = net.reshape(net.input([1, 8, 4]), [1, 8, 4])
+        nodes = self.nodes_of(net.end(net.pair('ADD', net.softmax(z), y)))
+        self.assertEqual([n.shape for n in nodes], [(1, 8, 4)] * 5)
+
     def test_uint8_is_int8_128_less(self):
         net = Lite()
         x = net.tensor([1, 4], 'UINT8', scales=[0.5], zeros=[100])

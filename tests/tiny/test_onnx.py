@@ -194,6 +194,10 @@ class Floats(Onnx):
                 y = net.op('ReduceMean', y, *more, keepdims=keep, **({} if more else {'axes': [2, -1]}))
                 self.compare(net.model(net.dense(net.op('Flatten', y), 6, 3)))
 
+        net = Net({'x': (1, 3, 4, 5)}, opset=18)
+        y = net.op('ReduceMean', net.conv('x', 3, 6, 3), net.constant(np.zeros(0, np.int64)), noop_with_empty_axes=1)
+        self.assertEqual([n.op for n in self.compare(net.model(y))], ['input', 'conv2d'])
+
     def test_gates(self):
         net = Net({'x': (1, 4, 6, 6)})
         y = net.op('HardSigmoid', net.conv('x', 4, 4, 1), alpha=1 / 6)
