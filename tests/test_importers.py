@@ -112,6 +112,18 @@ class Files(Case):
             with open(made) as file: rows = json.load(file)['precision']['nodes']
             self.assertEqual([row['scheme'] for row in rows if row['op'] in tiny_model.WEIGHTED], ['i8-channel'] * some)
 
+    def test_generated_code_joins_vectors(self):
+        """Along their one axis, images as they lie."""
+        for is_float, scheme in ((False, 'i8-channel+i8'), (True, 'f32')):
+            code, text, prefix = import_bytes(lite_nets.joined(is_float).write(), self.folder)
+            done = subprocess.run([TL_PLAN, prefix + '.tlg', '--inference', '--inputs-die', '--precision', 'loss=1e9,objective=bytes,sensitive,any-result,'
+                                   'schemes=' + scheme, '--weights', prefix + '.safetensors', '--ranges', prefix + '.ranges', '--kernels', 'own',
+                                   '--c-code', 'net', '-o', self.folder], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ''))
+            with open(os.path.join(self.folder, 'net_kernels.c')) as file: text = file.read()
+            if is_float: self.assertIn('{ 1, 1, 151, 3, { { 120, 0 }, { 4, 120 }, { 27, 124 } } }', text)
+            else: self.assertRegex(text, r'\{ 1, 1, 156, 2, \{ \{ 151, 0, .*\}, \{ 5, 151, ')
+
     def test_names_become_legal_and_stay_apart(self):
         nodes = [Node('relu', name, [], (1,)) for name in ('a b', 'a_b', 'a=b', '', 'ä/1:x;y', 'n#"\\\x00', 'x' * 300, 'x' * 300)]
         tiny_model.make_names(nodes)
