@@ -36,6 +36,9 @@ except ImportError as missing:
 
 FLOAT = onnx.TensorProto.FLOAT
 NUMPY_OF = {'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}
+CHANNELS_LAST = 'transpose it to channels last before it is flattened (Transpose with perm 0,2,3,1; 0,2,1 of a signal)'
+JOIN_IMAGES = 'join the images, then flatten, or flatten behind a global pooling, or ' + \
+    CHANNELS_LAST.replace('it to', 'each to') + ', with the weights behind in that order'
 MOST_FOLDED = 1 << 24       # elements of a constant that is computed here
 
 
@@ -212,7 +215,8 @@ class Importer:
         if info.name not in self.values: raise Refused('output %s: no node makes it from an input' % info.name)
         value = self.values[info.name]
         if any(axis != sorted(axis) for axis in value.axes):
-            raise WrongLayout('output %s: is a flattened image, channels first' % info.name)
+            raise WrongLayout('output %s: is a flattened image, channels first: take the image itself as output, or %s' % (
+                info.name, CHANNELS_LAST))
         value.node.keep = True
 
     def read_op(self, op):
@@ -630,7 +634,7 @@ class Importer:
         if rank == 2:
             for v in values:
                 self.vector(op, v)
-                if v.flat() != sorted(v.flat()): self.refuse_layout(op, 'joins flattened images, channels first')
+                if v.flat() != sorted(v.flat()): self.refuse_layout(op, 'joins flattened images, channels first: %s' % JOIN_IMAGES)
             if axis != 1: self.refuse(op, 'joins samples')
             self.add(op, 'concat', [v.node for v in values], (sum(v.shape[1] for v in values),), axis=0)
             return

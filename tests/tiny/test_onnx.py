@@ -134,7 +134,28 @@ class Floats(Onnx):
     def test_flattened_images_are_no_outputs(self):
         net = Net({'x': (1, 3, 4, 5)})
         self.assertEqual(self.refusal(net.model(net.op('Flatten', net.conv('x', 3, 6, 3)))),
-                         'output flatten_1_out: is a flattened image, channels first')
+                         'output flatten_1_out: is a flattened image, channels first: take the image itself as output, or transpose it to channels '
+                         'last before it is flattened (Transpose with perm 0,2,3,1; 0,2,1 of a signal)')
+
+    def test_what_the_sentences_on_flattened_images_say_to_do(self):
+        def images(): return Net({'x': (1, 3, 4, 5)})
+        def last(net, y, *perm): return net.op('Flatten', net.op('Transpose', y, perm=perm or (0, 2, 3, 1)))
+        net = images()
+        self.compare(net.model(net.conv('x', 3, 6, 3)))
+        self.compare(net.model(last(net, net.conv('x', 3, 6, 3))))
+        net = Net({'x': (1, 3, 7)})
+        self.nodes_of(net.model(last(net, net.conv('x', 3, 6, [3], [1]), 0, 2, 1)))
+        net = images()
+        both = [net.conv('x', 3, channels, 3) for channels in (6, 4)]
+        self.assertIn('joins flattened images, channels first: join the images, then flatten, or flatten behind a global pooling, or transpose each to channels last',
+                      self.refusal(net.model(net.op('Concat', *[net.op('Flatten', y) for y in both], axis=1))))
+        for flatten, size in ((last, 200), (lambda net, y: net.op('Flatten', net.op('GlobalAveragePool', y)), 10)):
+            net = images()
+            y = net.op('Concat', *[flatten(net, net.conv('x', 3, channels, 3)) for channels in (6, 4)], axis=1)
+            self.compare(net.model(net.dense(y, size, 3)))
+        net = images()
+        y = net.op('Flatten', net.op('Concat', *[net.conv('x', 3, channels, 3) for channels in (6, 4)], axis=1))
+        self.compare(net.model(net.dense(y, 200, 3)))
 
     def test_small_variances(self):
         net = Net({'x': (1, 2, 4, 4)})
