@@ -1,30 +1,33 @@
 #!/usr/bin/env python3
 """Read a trained TFLite model and write NAME.tlg, NAME.safetensors and NAME.ranges, for planning and for C.
 
-    import_tflite.py MODEL.tflite [-o NAME]
+    import_tflite.py MODEL.tflite [-o NAME] [--calibrate DATA.npz]
     import_tflite.py MODEL.tflite --tflm-plan OUT.tflite [--tl-pack build/tl_pack]
 
-Plain Python 3: needs no package. The files are those of tiny_model.py.
+Plain Python 3: needs no package, but numpy and an interpreter of TensorFlow Lite (ai-edge-litert, tflite-runtime or
+tensorflow) for --calibrate. The files are those of tiny_model.py.
 
   models    int8 with int32 biases, or float; inputs and outputs may be float or uint8 where QUANTIZE and DEQUANTIZE
             stand behind and before them. Scales and zero points are those of the model. Weights of int8 behind floats
             (dynamic range), and of f16, become floats. One graph, one sample
   folded    RELU and RELU6, PAD; RESHAPE and its like, QUANTIZE and DEQUANTIZE are no nodes. A QUANTIZE from one scale
             of int8 to another is a node of op requantize
+  ranges    a float .tflite has none. --calibrate: DATA.npz holds an array for each input, by its name (or one without a
+            name, arr_0), samples along axis 0; the least and the largest number of each tensor over all samples
 
 --tflm-plan writes the same model with a plan for TensorFlow Lite Micro: where each tensor lies in its arena, placed by
 tl_pack (make build/tl_pack). Users of TFLM read OUT.tflite as they read MODEL.tflite, and need a smaller arena.
 
 What is not known is refused with one sentence that names op and node; nothing is written then.
 """
-import argparse, csv, math, os, struct, subprocess, sys, tempfile
+import argparse, csv, importlib, math, os, struct, subprocess, sys, tempfile, warnings
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from flatbuffer import Damaged, Writer, read_root
 from tiny_model import (Data, MOST_BYTES, Node, Refused, WrongFile, by_x, check_scale, finish, floats, integers, pad_same, read_model,
-                        run, set_window, view_as_image, write_file, write_model)
+                        run, set_window, tell, view_as_image, write_file, write_model)
 
 # Numbers of ops in the schema, from 0 on.
 OPS = '''ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR
@@ -483,6 +486,44 @@ def import_model(model):
     except Damaged as damage: raise Refused('is damaged: %s' % damage)
 
 
+# -- ranges --
+
+INTERPRETERS = 'ai_edge_litert.interpreter', 'tflite_runtime.interpreter', 'tensorflow.lite.python.interpreter'
+
+
+def find_interpreter():
+    """A module with TensorFlow Lite's interpreter."""
+    for name, value in (('TF_CPP_MIN_LOG_LEVEL', '3'), ('TF_ENABLE_ONEDNN_OPTS', '0')): os.environ.setdefault(name, value)     # no chatter
+    for name in INTERPRETERS:
+        try: return importlib.import_module(name)
+        except ImportError: pass
+    raise Refused('--calibrate: there is no interpreter of TensorFlow Lite (pip install ai-edge-litert, or tensorflow)')
+
+
+def measure_ranges(model, data, nodes, path):
+    """Set low and high of every node from what TensorFlow Lite computes of samples; returns sentences."""
+    if any(node.scale is not None for node in nodes): raise Refused('has scales of its own: --calibrate is for a model in floats')
+    try: import calibration
+    except ImportError as missing: raise Refused('--calibrate: %s (pip install numpy)' % missing)
+    inputs = {model.tensors[index].name: index for index in model.inputs}
+    samples, notes = calibration.read_samples(path, {name: model.tensors[index].shape[1:] for name, index in inputs.items()})
+    module = find_interpreter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            interpreter = module.Interpreter(model_content=data, experimental_preserve_all_tensors=True,
+                                             experimental_op_resolver_type=module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+        interpreter.allocate_tensors()
+        for k in range(len(next(iter(samples.values())))):
+            for name, index in inputs.items(): interpreter.set_tensor(index, samples[name][k:k + 1])
+            interpreter.invoke()
+            for node in nodes:
+                if node.source is not None: calibration.observe(node, interpreter.get_tensor(node.source))
+    except Refused: raise
+    except Exception as error: raise Refused('TensorFlow Lite refuses it: %s' % calibration.in_a_line(error))
+    return notes + calibration.finish_ranges(nodes, path)
+
+
 # -- plans for TFLM --
 #
 # TFLM places tensors as it meets them. Where the metadata of a model has OfflineMemoryAllocation, the tensors in it lie
@@ -570,6 +611,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('model', metavar='MODEL.tflite')
     parser.add_argument('-o', metavar='NAME', dest='name', help='files are NAME.tlg and so on (MODEL)')
+    parser.add_argument('--calibrate', metavar='DATA.npz', help='samples for each input of a float model, for the ranges')
     parser.add_argument('--tflm-plan', metavar='OUT.tflite', dest='plan', help='write the model with a plan for TFLM instead')
     parser.add_argument('--tl-pack', metavar='PROGRAM', dest='program', default=os.path.join(HERE, '..', 'build', 'tl_pack'))
     options = parser.parse_args(arguments)
@@ -578,7 +620,10 @@ def main(arguments=None):
         data = read_model(options.model)
         model = load(data)
         if options.plan: return write_plan(options.plan, model, data, options.program)
-        write_model(import_model(model), options.name or os.path.splitext(options.model)[0], 'import_tflite.py, costs in FLOP')
+        nodes = import_model(model)
+        notes = measure_ranges(model, data, nodes, options.calibrate) if options.calibrate else []
+        write_model(nodes, options.name or os.path.splitext(options.model)[0], 'import_tflite.py, costs in FLOP')
+        tell('import_tflite', notes)
     return run('import_tflite', options.model, work)
 
 
