@@ -21,7 +21,7 @@ import argparse, json, os, sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny_model import MOST_BYTES, Refused, WEIGHTED, WrongFile, read_files, read_model, refuse, run, write_file
+from tiny_model import MOST_BYTES, Refused, WEIGHTED, WrongFile, as_line, read_files, read_model, refuse, run, write_file
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
@@ -376,6 +376,8 @@ def main(arguments=None):
         data = Exporter(nodes, schemes, formats).model().SerializeToString()
         if len(data) > MOST_BYTES: raise Refused('is more than 2 GiB as ONNX')
         write_file(options.out, data)
+        print(as_line('%s: %d nodes, %d in integers, %d bytes' % (
+            options.out, len(nodes), sum(form != 'f32' for form in formats.values()), len(data))))
     return run('export_onnx', options.name, work)
 
 

@@ -79,6 +79,9 @@ class Node:
 def by_x(numbers): return 'x'.join(map(str, numbers)) or 'one number'
 
 
+def as_line(text): return ''.join(c if c.isprintable() else '?' for c in text)
+
+
 def refuse(node, why):
     raise Refused('%s %s: %s' % (node.op, node.name, why))
 
@@ -365,11 +368,22 @@ def write_file(path, data):
 
 
 def write_model(nodes, prefix, title):
-    """Write the three files of finished nodes, all of them or none."""
+    """Write the three files of finished nodes, all of them or none, and say so."""
     files = {'.tlg': write_graph(nodes, title).encode(), '.safetensors': write_safetensors(list_weights(nodes)),
              '.ranges': write_ranges(nodes).encode()}
     if len(files['.safetensors']) > MOST_BYTES: raise Refused('the weights are more than 2 GiB')
     for suffix, data in files.items(): write_file(prefix + suffix, data)
+    print(as_line('%s: %s' % (', '.join(prefix + suffix for suffix in files), describe(nodes))))
+
+
+def describe(nodes):
+    """What the files hold: nodes, constants, and whether 8 bits can be had of them."""
+    constants = list_weights(nodes).values()
+    unknown = [node.name for node in nodes if node.low is None and node.scale is None]
+    ranges = 'a range or a scale for every tensor'
+    if unknown: ranges = 'no range for %s (--calibrate measures them), so f32 alone' % (
+        'any tensor' if len(unknown) == len(nodes) else '%d of %d tensors, as %s' % (len(unknown), len(nodes), unknown[0]))
+    return '%d nodes, %d constants of %d bytes, %s' % (len(nodes), len(constants), sum(len(data.raw) for data in constants), ranges)
 
 
 # -- reading the files again --
@@ -525,7 +539,6 @@ def read_model(path):
     with open(path, 'rb') as file: return file.read(MOST_BYTES + 1)
 
 
-def as_line(text): return ''.join(c if c.isprintable() else '?' for c in text)
 def tell(program, notes):
     """Sentences about what is unlikely, and no reason to refuse."""
     for note in notes: print(as_line('%s: %s' % (program, note)), file=sys.stderr)

@@ -66,6 +66,16 @@ class Files(Case):
             self.assertEqual((code, text), (0, ''))
             self.assertEqual(read_files(prefix), read_files(os.path.join(DATA, name)), name)
 
+    def test_what_is_written_is_said(self):
+        for net, text in ((lite_nets.kws_floats(), '7 nodes, 12 constants of 840 bytes, a range or a scale for every tensor'),
+                          (lite_nets.joined(True), 'no range for any tensor (--calibrate measures them), so f32 alone')):
+            with contextlib.redirect_stdout(io.StringIO()) as said: _, _, prefix = import_bytes(net.write(), self.folder)
+            self.assertEqual(said.getvalue().split(': ')[0], ', '.join(prefix + suffix for suffix in SUFFIXES))
+            self.assertIn(text, said.getvalue())
+            self.assertEqual(said.getvalue().count('\n'), 1)
+        nodes = [Node('input', 'x', [], (4,), low=0, high=1), Node('relu', 'y', [], (4,))]
+        self.assertEqual(tiny_model.describe(nodes), '2 nodes, 0 constants of 0 bytes, no range for 1 of 2 tensors, as y (--calibrate measures them), so f32 alone')
+
     def test_hash_is_fnv_1a(self):
         nodes = [Node('input', 'ab', [], (1,)), Node('relu', 'c', [], (2,))]
         value = 0xcbf29ce484222325
@@ -605,4 +615,4 @@ class Damage(Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    unittest.main(buffer=True)
