@@ -12,7 +12,7 @@ import argparse, os, sys, zipfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 import export_onnx
-from tiny_model import WrongFile, read_files, refuse, run, write_file
+from tiny_model import WrongFile, by_x, read_files, refuse, run, write_file
 import numpy as np
 
 
@@ -48,7 +48,10 @@ def main(arguments=None):
 
     def work():
         features, labels = read_test(options.test)
-        write_file(options.out, pack(labels, quantise(read_files(options.name)[0], features)))
+        node = read_files(options.name)[0]
+        if features[0].size != node.elements:
+            raise WrongFile(options.test, 'features are %s, and the network reads %s' % (by_x(features[0].shape), by_x(node.shape)))
+        write_file(options.out, pack(labels, quantise(node, features)))
     return run('clips', options.name, work)
 
 
