@@ -21,7 +21,7 @@ import argparse, json, os, sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tiny_model import MOST_BYTES, Refused, WEIGHTED, read_files, read_model, refuse, run, write_file
+from tiny_model import MOST_BYTES, Refused, WEIGHTED, WrongFile, as_line, read_files, read_model, refuse, run, write_file
 try:
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
@@ -347,19 +347,19 @@ class Exporter:
 def read_plan(path, nodes):
     """{node: scheme} and {node: format} of what tl_plan --precision --json wrote."""
     try: plan = json.loads(read_model(path))
-    except (ValueError, RecursionError): raise Refused('%s: is no JSON' % path)
+    except (ValueError, RecursionError): raise WrongFile(path, 'is no JSON')
     rows = plan.get('precision') if isinstance(plan, dict) else None
     rows = rows.get('nodes') if isinstance(rows, dict) else None
     if not isinstance(rows, list):
-        raise Refused('%s: has no schemes: tl_plan --precision HOW --json writes them' % path)
+        raise WrongFile(path, 'has no schemes: tl_plan --precision HOW --json writes them')
     found = {row.get('name'): (row.get('scheme'), row.get('format')) for row in rows if isinstance(row, dict)}
     for node in nodes:
-        if node.name not in found: raise Refused('%s: is of another model: node %s is missing' % (path, node.name))
+        if node.name not in found: raise WrongFile(path, 'is of another model: node %s is missing' % node.name)
         scheme, form = found[node.name]
         if scheme not in SCHEMES or form not in FORMATS:
             refuse(node, 'scheme %s with format %s is not known in QDQ' % (scheme, form))
     if len(found) != len(nodes):
-        raise Refused('%s: is of another model: it has %d nodes, not %d' % (path, len(found), len(nodes)))
+        raise WrongFile(path, 'is of another model: it has %d nodes, not %d' % (len(found), len(nodes)))
     return {name: row[0] for name, row in found.items()}, {name: row[1] for name, row in found.items()}
 
 
@@ -376,6 +376,8 @@ def main(arguments=None):
         data = Exporter(nodes, schemes, formats).model().SerializeToString()
         if len(data) > MOST_BYTES: raise Refused('is more than 2 GiB as ONNX')
         write_file(options.out, data)
+        print(as_line('%s: %d nodes, %d in integers, %d bytes' % (
+            options.out, len(nodes), sum(form != 'f32' for form in formats.values()), len(data))))
     return run('export_onnx', options.name, work)
 
 

@@ -13,8 +13,8 @@ Needs the PyPI packages onnx and numpy, and onnxruntime for --calibrate. The fil
   folded    batch normalisation, and multiplying or adding constants of a channel, into the convolution or dense layer
             before it; Relu and Clip(0, 6); Pad; what is left of a normalisation is a depthwise convolution of 1 x 1
   no nodes  Identity, Dropout, Flatten, Reshape, Squeeze, Unsqueeze, Transpose, and everything that is constant
-  ranges    --calibrate: DATA.npz holds an array for each input, samples along axis 0 as the model has them; the least
-            and the largest number of each tensor over all samples
+  ranges    --calibrate: DATA.npz holds an array for each input, by its name (or one without a name, arr_0), samples along
+            axis 0 as the model has them; the least and the largest number of each tensor over all samples
 
 What is not known is refused with one sentence that names op and node; nothing is written then.
 """
@@ -23,17 +23,22 @@ import argparse, math, os, sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from tiny_model import (Data, MOST_BYTES, Node, Refused, WEIGHTED, by_x, check_scale, finish, pad_same, read_model, run,
-                        set_window, take_output, view_as_image, write_model)
+                        set_window, take_output, tell, view_as_image, write_model)
 try:
     import numpy as np
     import onnx
     from onnx import numpy_helper, shape_inference
     from onnx.reference import ReferenceEvaluator
+    import calibration
+    from calibration import in_a_line
 except ImportError as missing:
     sys.exit('import_onnx: %s (pip install onnx numpy)' % missing)
 
 FLOAT = onnx.TensorProto.FLOAT
 NUMPY_OF = {'F32': '<f4', 'I32': '<i4', 'I8': 'i1'}
+CHANNELS_LAST = 'transpose it to channels last before it is flattened (Transpose with perm 0,2,3,1; 0,2,1 of a signal)'
+JOIN_IMAGES = 'join the images, then flatten, or flatten behind a global pooling, or ' + \
+    CHANNELS_LAST.replace('it to', 'each to') + ', with the weights behind in that order'
 MOST_FOLDED = 1 << 24       # elements of a constant that is computed here
 
 
@@ -210,7 +215,8 @@ class Importer:
         if info.name not in self.values: raise Refused('output %s: no node makes it from an input' % info.name)
         value = self.values[info.name]
         if any(axis != sorted(axis) for axis in value.axes):
-            raise WrongLayout('output %s: is a flattened image, channels first' % info.name)
+            raise WrongLayout('output %s: is a flattened image, channels first: take the image itself as output, or %s' % (
+                info.name, CHANNELS_LAST))
         value.node.keep = True
 
     def read_op(self, op):
@@ -586,6 +592,7 @@ class Importer:
         axes = keys.get('axes')
         if axes is None and len(op.input) > 1:
             axes = self.number_list(op, 1, 'axes', self.constant(op, 1, 'axes').array.size)
+        if not axes and keys.get('noop_with_empty_axes'): return self.op_Identity(op)
         axes = {int(a) % rank for a in axes} if axes and rank else set(range(rank))
         sizes = value.shape
         wide = {k for k in range(1, rank) if sizes[k] > 1 and k in axes}
@@ -627,7 +634,7 @@ class Importer:
         if rank == 2:
             for v in values:
                 self.vector(op, v)
-                if v.flat() != sorted(v.flat()): self.refuse_layout(op, 'joins flattened images, channels first')
+                if v.flat() != sorted(v.flat()): self.refuse_layout(op, 'joins flattened images, channels first: %s' % JOIN_IMAGES)
             if axis != 1: self.refuse(op, 'joins samples')
             self.add(op, 'concat', [v.node for v in values], (sum(v.shape[1] for v in values),), axis=0)
             return
@@ -665,7 +672,6 @@ class Importer:
 # -- helpers --
 
 def name_of(op): return op.name or next((name for name in op.output if name), '?')
-def in_a_line(error): return ' '.join((str(error) or type(error).__name__).split())[:300]
 def op_as_node(op): return type('', (), {'op': op.op_type, 'name': name_of(op)})
 def data_of(dtype, array):
     array = np.ascontiguousarray(array).astype(NUMPY_OF[dtype])
@@ -819,58 +825,45 @@ def import_model(model):
 
 # -- ranges --
 
-def read_samples(path, model):
-    """{input: samples} of an .npz; one array of any name is that of the one input."""
+def inputs_of(model):
+    """{input: sizes of a sample}, in which axis 0 is the batch where there are others, and {input: all sizes}."""
     initial = {i.name for i in model.graph.initializer}
     sizes_of = lambda info: [d.dim_value for d in info.type.tensor_type.shape.dim]
     inputs = {info.name: sizes_of(info) for info in model.graph.input if info.name not in initial}
-    try:
-        with np.load(path, allow_pickle=False) as file: arrays = {name: file[name] for name in file.files}
-    except OSError: raise
-    except Exception as error: raise Refused('%s: is no .npz: %s' % (path, in_a_line(error)))
-    if len(inputs) == 1 and len(arrays) == 1: arrays = dict(zip(inputs, arrays.values()))
-    for name, sizes in inputs.items():
-        if name not in arrays: raise Refused('%s: has no array %s' % (path, name))
-        array = arrays[name]
-        if array.dtype.kind not in 'fiu' or array.ndim == 0 or list(array.shape[1:]) != sizes[1:]:
-            raise Refused('%s: %s is %s, and must be samples of %s' % (path, name, by_x(array.shape), by_x(sizes[1:])))
-        if not np.isfinite(array).all(): raise Refused('%s: %s holds a NaN or an infinity' % (path, name))
-    counts = {len(arrays[name]) for name in inputs}
-    if len(counts) != 1 or counts == {0}:
-        raise Refused('%s: its arrays have no samples, or different numbers of them' % path)
-    return {name: arrays[name].astype(np.float32) for name in inputs}
+    return {name: sizes[1:] if len(sizes) > 1 else sizes for name, sizes in inputs.items()}, inputs
 
 
-def measure_ranges(model, nodes, samples):
-    """Set low and high of every node from what ONNX Runtime computes."""
+def measure_ranges(model, nodes, path):
+    """Set low and high of every node from what ONNX Runtime computes of samples; returns sentences."""
     try: import onnxruntime
     except ImportError as missing: raise Refused('--calibrate: %s (pip install onnxruntime)' % missing)
+    sizes, whole = inputs_of(model)
+    samples, notes = calibration.read_samples(path, sizes)
     watched = onnx.ModelProto()
     watched.CopyFrom(model)
-    readings = {node.source: node for node in nodes}
+    readings = {node.source: node for node in nodes if node.source is not None}      # all but what is made here
     known = {o.name for o in watched.graph.output} | set(samples)
     for name in readings:
         if name not in known: watched.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
     names = [name for name in readings if name not in samples]
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    for node in nodes: node.low = node.high = None      # of 16 bits, if any
     try:
         session = onnxruntime.InferenceSession(watched.SerializeToString(), options, providers=['CPUExecutionProvider'])
+        for k in range(len(next(iter(samples.values())))):
+            one = {name: array[k].reshape(whole[name]) for name, array in samples.items()}
+            made = dict(one, **dict(zip(names, session.run(names, one))))
+            for name, node in readings.items(): calibration.observe(node, numbers_of(node, made[name]))
+    except Refused: raise
     except Exception as error: raise Refused('ONNX Runtime refuses it: %s' % in_a_line(error))
+    return notes + calibration.finish_ranges(nodes, path)
 
-    for node in nodes: node.low = node.high = None      # of 16 bits, if any
 
-    def observe(node, array):
-        if not array.size or not np.isfinite(array).all():
-            raise Refused('%s %s: makes a NaN or an infinity' % (node.op, node.name))
-        low, high = float(array.min()), float(array.max())
-        node.low = low if node.low is None else min(node.low, low)
-        node.high = high if node.high is None else max(node.high, high)
-    for k in range(len(next(iter(samples.values())))):
-        one = {name: array[k:k + 1] for name, array in samples.items()}
-        for name, array in one.items():
-            if name in readings: observe(readings[name], array)
-        for name, array in zip(names, session.run(names, one)): observe(readings[name], array)
+def numbers_of(node, array):
+    """What an array says; a QuantizeLinear makes integers."""
+    if array.dtype.kind not in 'iu': return array
+    return (array.astype(np.float64) - (128 if array.dtype == np.uint8 else 0) - node.zero) * node.scale
 
 
 def main(arguments=None):
@@ -883,8 +876,9 @@ def main(arguments=None):
     def work():
         model = load(options.model)
         nodes = import_model(model)
-        if options.calibrate: measure_ranges(model, nodes, read_samples(options.calibrate, model))
+        notes = measure_ranges(model, nodes, options.calibrate) if options.calibrate else []
         write_model(nodes, options.name or os.path.splitext(options.model)[0], 'import_onnx.py, costs in FLOP')
+        tell('import_onnx', notes)
     return run('import_onnx', options.model, work)
 
 

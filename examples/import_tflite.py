@@ -1,30 +1,33 @@
 #!/usr/bin/env python3
 """Read a trained TFLite model and write NAME.tlg, NAME.safetensors and NAME.ranges, for planning and for C.
 
-    import_tflite.py MODEL.tflite [-o NAME]
+    import_tflite.py MODEL.tflite [-o NAME] [--calibrate DATA.npz]
     import_tflite.py MODEL.tflite --tflm-plan OUT.tflite [--tl-pack build/tl_pack]
 
-Plain Python 3: needs no package. The files are those of tiny_model.py.
+Plain Python 3: needs no package, but numpy and an interpreter of TensorFlow Lite (ai-edge-litert, tflite-runtime or
+tensorflow) for --calibrate. The files are those of tiny_model.py.
 
   models    int8 with int32 biases, or float; inputs and outputs may be float or uint8 where QUANTIZE and DEQUANTIZE
             stand behind and before them. Scales and zero points are those of the model. Weights of int8 behind floats
             (dynamic range), and of f16, become floats. One graph, one sample
   folded    RELU and RELU6, PAD; RESHAPE and its like, QUANTIZE and DEQUANTIZE are no nodes. A QUANTIZE from one scale
             of int8 to another is a node of op requantize
+  ranges    a float .tflite has none. --calibrate: DATA.npz holds an array for each input, by its name (or one without a
+            name, arr_0), samples along axis 0; the least and the largest number of each tensor over all samples
 
 --tflm-plan writes the same model with a plan for TensorFlow Lite Micro: where each tensor lies in its arena, placed by
 tl_pack (make build/tl_pack). Users of TFLM read OUT.tflite as they read MODEL.tflite, and need a smaller arena.
 
 What is not known is refused with one sentence that names op and node; nothing is written then.
 """
-import argparse, csv, math, os, struct, subprocess, sys, tempfile
+import argparse, csv, importlib, math, os, struct, subprocess, sys, tempfile, warnings
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from flatbuffer import Damaged, Writer, read_root
-from tiny_model import (Data, MOST_BYTES, Node, Refused, by_x, check_scale, finish, floats, integers, pad_same, read_model, run,
-                        set_window, view_as_image, write_file, write_model)
+from tiny_model import (Data, MOST_BYTES, Node, Refused, WrongFile, by_x, check_scale, finish, floats, integers, pad_same, read_model,
+                        run, set_window, tell, view_as_image, write_file, write_model)
 
 # Numbers of ops in the schema, from 0 on.
 OPS = '''ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP FLOOR
@@ -206,13 +209,32 @@ class Importer:
             self.refuse(op, '%s must be %s integers' % (what, count or 'some'))
         return tensor.numbers()
 
-    def image(self, op, k):
+    def image(self, op, k, ranks=(4,)):
         """The (H, W, C) that an operand is."""
         node, tensor = self.value(op, k), self.tensor(op, k)
-        if len(tensor.shape) != 4 or tensor.shape[0] != 1:
+        if len(tensor.shape) not in ranks or tensor.shape[0] != 1:
             self.refuse(op, 'reads %s, and must read an image' % by_x(tensor.shape))
-        view_as_image(node, tensor.shape[1:])
-        return tensor.shape[1:]
+        shape = self.as_image(op, tensor)
+        view_as_image(node, shape)
+        return shape
+
+    def as_image(self, op, tensor):
+        """The sizes of an image. A signal of three axes is one row of L pixels, as Keras convolves it, or one column where
+        that is what an operand of the op is."""
+        sizes = tensor.shape[1:]
+        if len(sizes) != 2: return sizes
+        return [sizes[0], 1, sizes[1]] if self.is_column(op) else [1, *sizes]
+
+    def is_column(self, op):
+        for index in op.inputs:
+            shape = self.values[index].shape if index in self.values else ()
+            if len(shape) == 3 and len(self.tensors[index].shape) == 3: return shape[0] > 1 and shape[1] == 1
+        return False
+
+    def axis(self, op, axis, rank):
+        """An axis from 0 on; a negative one counts from the last."""
+        if not -rank <= axis < rank: self.refuse(op, 'there is no axis %d of %d' % (axis, rank))
+        return axis % rank
 
     def made_image(self, op):
         shape = self.out(op).shape
@@ -366,9 +388,9 @@ class Importer:
 
     def mean(self, op):
         self.check_types(op, 1)
-        shape = self.image(op, 0)
-        if sorted({axis % 4 for axis in self.sizes(op, 1, 'axes', 0)}) != [1, 2]:
-            self.refuse(op, 'is known over height and width alone')
+        shape, rank = self.image(op, 0, SIGNALS), len(self.tensor(op, 0).shape)
+        if {self.axis(op, axis, rank) for axis in self.sizes(op, 1, 'axes', 0)} != set(range(1, rank - 1)):
+            self.refuse(op, 'is known over height and width alone, or the length of a signal')
         self.add(op, 'gavgpool', [self.value(op, 0)], self.out(op).shape[1:] if len(self.out(op).shape) == 4 else (shape[2],))
 
     def pair(self, op):
@@ -376,11 +398,14 @@ class Importer:
         nodes = [self.value(op, 0), self.value(op, 1)]
         self.check_types(op, 2)
         shapes = [self.tensor(op, 0).shape, self.tensor(op, 1).shape]
-        if math.prod(shapes[0]) < math.prod(shapes[1]): nodes, shapes = nodes[::-1], shapes[::-1]
-        is_row = len(shapes[0]) == 4 and shapes[1] and math.prod(shapes[1]) == shapes[1][-1] == shapes[0][-1]
+        first = int(math.prod(shapes[0]) < math.prod(shapes[1]))
+        if first: nodes, shapes = nodes[::-1], shapes[::-1]
+        is_row = len(shapes[0]) in SIGNALS and shapes[1] and math.prod(shapes[1]) == shapes[1][-1] == shapes[0][-1]
         if shapes[0] != shapes[1] and not is_row:
             self.refuse(op, '%s beside %s is not known' % (by_x(shapes[0]), by_x(shapes[1])))
-        if shapes[0] != shapes[1]: view_as_image(nodes[0], shapes[0][1:])
+        if shapes[0] != shapes[1]: self.image(op, first, SIGNALS)
+        for node, other in (nodes, nodes[::-1]):
+            if node.elements == other.elements and len(node.shape) < len(other.shape): view_as_image(node, other.shape)
         self.add(op, 'add' if op.kind == 'ADD' else 'mul', nodes, nodes[0].shape, act=self.activation(op, 0))
 
     def elementwise(self, op):
@@ -392,6 +417,7 @@ class Importer:
         self.check_types(op, 1)
         node = self.value(op, 0)
         if op.options.number(0, 'f') != 1.0: self.refuse(op, 'is known with beta 1 alone')
+        if len(node.shape) == 1 and len(self.tensor(op, 0).shape) in SIGNALS: self.image(op, 0, SIGNALS)
         if self.out(op).shape[-1] != node.shape[-1]: self.refuse(op, 'is known over the channels alone')
         self.add(op, 'softmax', [node], node.shape)
 
@@ -401,24 +427,25 @@ class Importer:
         self.check_types(op, len(nodes))
         if self.activation(op, 1) != 'none': self.refuse(op, 'with an activation is not known')
         rank = len(self.out(op).shape)
-        axis = op.options.number(0, 'i')
-        if rank not in (2, 4) or not -rank <= axis < rank or axis % rank == 0:
-            self.refuse(op, 'along axis %d of %d is not known' % (axis, rank))
-        axis = axis % rank - 1
-        shapes = [self.image(op, k) if rank == 4 else [node.elements] for k, node in enumerate(nodes)]
+        axis = self.axis(op, op.options.number(0, 'i'), rank)
+        if rank not in (2, *SIGNALS) or axis == 0: self.refuse(op, 'along axis %d of %d is not known' % (axis, rank))
+        shapes = [self.image(op, k, (rank,)) if rank > 2 else [node.elements] for k, node in enumerate(nodes)]
+        axis -= 1
+        if rank == 3 and (axis or not self.is_column(op)): axis += 1
         made = list(shapes[0])
         made[axis] = sum(shape[axis] for shape in shapes)
-        differs = any(shape[k] != made[k] for shape in shapes for k in range(rank - 1) if k != axis)
-        if differs or [1] + made != self.out(op).shape:
+        differs = any(shape[k] != made[k] for shape in shapes for k in range(len(made)) if k != axis)
+        if differs or made != self.as_image(op, self.out(op)):
             self.refuse(op, 'joins %s to %s' % (' and '.join(map(by_x, shapes)), by_x(self.out(op).shape)))
         self.add(op, 'concat', nodes, made, axis=axis)
 
     def pad(self, op):
         self.check_types(op, 1)
-        shape, made, pads = self.image(op, 0), self.made_image(op), self.sizes(op, 1, 'paddings', 8)
-        if any(pads[:2] + pads[6:]) or min(pads) < 0:
+        shape, made, rank = self.image(op, 0, SIGNALS), self.as_image(op, self.out(op)), len(self.tensor(op, 0).shape)
+        pads = self.sizes(op, 1, 'paddings', 2 * rank)
+        if any(pads[:2] + pads[-2:]) or min(pads) < 0:
             self.refuse(op, 'pads the batch or the channels, or by less than 0')
-        top, bottom, left, right = pads[2:6]
+        top, bottom, left, right = pads[2:-2] if rank == 4 else [*pads[2:4], 0, 0] if self.is_column(op) else [0, 0, *pads[2:4]]
         if list(made) != [shape[0] + top + bottom, shape[1] + left + right, shape[2]]:
             self.refuse(op, 'makes %s' % by_x(made))
         node = self.add(op, 'pad', [self.value(op, 0)], made, pad=(top, left, bottom, right))
@@ -434,6 +461,8 @@ class Importer:
         node = self.add(op, 'upsample', [self.value(op, 0)], made, stride=tuple(factor))
         if (node.scale, node.zero) != (node.inputs[0].scale, node.inputs[0].zero): self.refuse(op, 'changes the scale')
 
+
+SIGNALS = 3, 4      # axes of what may be an image or a signal
 
 # What computes the sizes of a RESHAPE, whose output says them: nobody else may read it.
 SHAPE_OPS = 'SHAPE', 'STRIDED_SLICE', 'PACK', 'CONCATENATION', 'GATHER'
@@ -455,6 +484,44 @@ def import_model(model):
     """The finished nodes of a model."""
     try: return finish(Importer(model).read())
     except Damaged as damage: raise Refused('is damaged: %s' % damage)
+
+
+# -- ranges --
+
+INTERPRETERS = 'ai_edge_litert.interpreter', 'tflite_runtime.interpreter', 'tensorflow.lite.python.interpreter'
+
+
+def find_interpreter():
+    """A module with TensorFlow Lite's interpreter."""
+    for name, value in (('TF_CPP_MIN_LOG_LEVEL', '3'), ('TF_ENABLE_ONEDNN_OPTS', '0')): os.environ.setdefault(name, value)     # no chatter
+    for name in INTERPRETERS:
+        try: return importlib.import_module(name)
+        except ImportError: pass
+    raise Refused('--calibrate: there is no interpreter of TensorFlow Lite (pip install ai-edge-litert, or tensorflow)')
+
+
+def measure_ranges(model, data, nodes, path):
+    """Set low and high of every node from what TensorFlow Lite computes of samples; returns sentences."""
+    if any(node.scale is not None for node in nodes): raise Refused('has scales of its own: --calibrate is for a model in floats')
+    try: import calibration
+    except ImportError as missing: raise Refused('--calibrate: %s (pip install numpy)' % missing)
+    inputs = {model.tensors[index].name: index for index in model.inputs}
+    samples, notes = calibration.read_samples(path, {name: model.tensors[index].shape[1:] for name, index in inputs.items()})
+    module = find_interpreter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            interpreter = module.Interpreter(model_content=data, experimental_preserve_all_tensors=True,
+                                             experimental_op_resolver_type=module.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+        interpreter.allocate_tensors()
+        for k in range(len(next(iter(samples.values())))):
+            for name, index in inputs.items(): interpreter.set_tensor(index, samples[name][k:k + 1])
+            interpreter.invoke()
+            for node in nodes:
+                if node.source is not None: calibration.observe(node, interpreter.get_tensor(node.source))
+    except Refused: raise
+    except Exception as error: raise Refused('TensorFlow Lite refuses it: %s' % calibration.in_a_line(error))
+    return notes + calibration.finish_ranges(nodes, path)
 
 
 # -- plans for TFLM --
@@ -497,7 +564,7 @@ def place_tensors(rows, program):
             for index, first, last, size in rows:
                 file.write('%d,%d,%d,%d,%d\n' % (index, first, last + 1, size, ALIGNMENT))
         try: done = subprocess.run([program, asked, '--out', made], capture_output=True, text=True)
-        except OSError as error: raise Refused('%s: %s (make build/tl_pack)' % (program, error.strerror))
+        except OSError as error: raise WrongFile(program, '%s (make build/tl_pack)' % error.strerror)
         if done.returncode: raise Refused('tl_pack: %s' % done.stderr.strip())
         with open(made) as file: offsets = {int(row['id']): int(row['offset']) for row in csv.DictReader(file)}
     return offsets, max([offsets[index] + size for index, _, _, size in rows] or [0])
@@ -544,6 +611,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('model', metavar='MODEL.tflite')
     parser.add_argument('-o', metavar='NAME', dest='name', help='files are NAME.tlg and so on (MODEL)')
+    parser.add_argument('--calibrate', metavar='DATA.npz', help='samples for each input of a float model, for the ranges')
     parser.add_argument('--tflm-plan', metavar='OUT.tflite', dest='plan', help='write the model with a plan for TFLM instead')
     parser.add_argument('--tl-pack', metavar='PROGRAM', dest='program', default=os.path.join(HERE, '..', 'build', 'tl_pack'))
     options = parser.parse_args(arguments)
@@ -552,7 +620,10 @@ def main(arguments=None):
         data = read_model(options.model)
         model = load(data)
         if options.plan: return write_plan(options.plan, model, data, options.program)
-        write_model(import_model(model), options.name or os.path.splitext(options.model)[0], 'import_tflite.py, costs in FLOP')
+        nodes = import_model(model)
+        notes = measure_ranges(model, data, nodes, options.calibrate) if options.calibrate else []
+        write_model(nodes, options.name or os.path.splitext(options.model)[0], 'import_tflite.py, costs in FLOP')
+        tell('import_tflite', notes)
     return run('import_tflite', options.model, work)
 
 

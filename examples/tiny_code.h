@@ -420,6 +420,14 @@ static void tiny_split_axis(const tiny_node *n, const int32_t shape[3], int32_t 
     *inner = axis == 2 ? shape[2] : axis ? shape[1] * shape[2] : shape[0] * shape[1] * shape[2];
 }
 
+// The shape of an input of a concatenation: a vector takes images as they lie.
+static void tiny_find_part(const tiny_node *n, const tiny_node *from, int32_t shape[3]) {
+    memcpy(shape, from->shape, 3 * sizeof *shape);
+    if (n->shape[0] != 1 || n->shape[1] != 1 || n->geometry.axis != 2) return;
+    shape[0] = shape[1] = 1;
+    shape[2] = (int32_t)tiny_elements_of(from->shape);
+}
+
 // The most inputs of a concatenation.
 static int32_t tiny_count_parts(const tiny_code *c) {
     int32_t id, most = 1;
@@ -430,7 +438,7 @@ static int32_t tiny_count_parts(const tiny_code *c) {
 
 static void tiny_put_concat(tiny_code *c, int32_t id) {
     const tiny_node *n = tiny_at(c, id), *in;
-    int32_t i, numbers[4], at = 0, rows, outer, count = c->t->graph->nodes[id].input_count, most = tiny_count_parts(c);
+    int32_t i, numbers[4], shape[3], at = 0, rows, outer, count = c->t->graph->nodes[id].input_count, most = tiny_count_parts(c);
     int is_integer = tiny_is_integer(n->format);
     tiny_split_axis(n, n->shape, &numbers[0], &numbers[1], &numbers[2]);
     numbers[3] = count;
@@ -438,7 +446,8 @@ static void tiny_put_concat(tiny_code *c, int32_t id) {
     tiny_put_open(c);
     for (i = 0; i < count; i++, at += numbers[0]) {
         in = tiny_from(c, id, i);
-        tiny_split_axis(n, in->shape, &rows, &outer, &numbers[0]);
+        tiny_find_part(n, in, shape);
+        tiny_split_axis(n, shape, &rows, &outer, &numbers[0]);
         tiny_put_open(c);
         if (is_integer) tiny_put_factor(c, n, in, numbers[0], at, 1);
         numbers[1] = at;
@@ -961,16 +970,18 @@ static int tiny_check_shapes(const tiny_code *c) {
     int32_t id, i, k;
     for (id = 0; id < c->t->graph->node_count; id++) {
         const tiny_node *n = tiny_at(c, id), *in;
-        int32_t count = c->t->graph->nodes[id].input_count, sum = 0;
+        int32_t count = c->t->graph->nodes[id].input_count, part[3];
+        int64_t sum = 0;
         if (c->t->graph->nodes[id].is_input || !count) continue;
         in = tiny_from(c, id, 0);
         for (i = 0; i < count; i++) {
             const tiny_node *from = tiny_from(c, id, i);
             int32_t axis = n->geometry.axis;
+            tiny_find_part(n, from, part);
             if (n->op == TINY_CONCAT)
                 for (k = 0; k < 3; k++)
-                    if (k != axis && from->shape[k] != n->shape[k]) return tiny_fail_geometry(c->t, id, "its inputs differ in another axis than axis=");
-            if (n->op == TINY_CONCAT) sum += from->shape[axis];
+                    if (k != axis && part[k] != n->shape[k]) return tiny_fail_geometry(c->t, id, "its inputs differ in another axis than axis=");
+            if (n->op == TINY_CONCAT) sum += part[axis];
             else if ((n->op == TINY_ADD || n->op == TINY_MUL || n->op >= TINY_SOFTMAX) && n->op != TINY_UPSAMPLE && n->op != TINY_PAD &&
                      !tiny_fits_shape(n, from, i))
                 return tiny_fail_geometry(c->t, id, "its shape is not that of what it reads");

@@ -222,6 +222,7 @@ static int tiny_describe(tiny_model *t, int32_t id) {
     if (!t->applied && output->format == TL_TENSOR_FORMAT_I8) n->format = TL_FORMAT_I8;
     if (!tensor) return CODE_OK;
     memcpy(n->shape, tensor->shape, sizeof n->shape);
+    if (tensor->axis_count == 1) n->geometry.axis = 2;      // its only one
     if (tl_find_format_bytes(n->format, 4 * tiny_elements_of(n->shape)) != output->bytes)
         return fail(CODE_INPUT, "%s: tensor %s: has a shape of %llu elements, in the graph %llu bytes of %s", t->ranges_path, name,
                     (ull)tiny_elements_of(n->shape), (ull)output->bytes, tl_name_format(n->format));

@@ -26,6 +26,12 @@ class Refused(Exception):
     """One sentence that names the op and the node."""
 
 
+class WrongFile(Refused):
+    """What is wrong is not the model: the sentence begins with another file."""
+
+    def __init__(self, path, why): super().__init__('%s: %s' % (path, why))
+
+
 class Data:
     """Numbers of a constant: dtype and shape as in .safetensors, raw is little endian and row-major."""
 
@@ -71,6 +77,9 @@ class Node:
 
 
 def by_x(numbers): return 'x'.join(map(str, numbers)) or 'one number'
+
+
+def as_line(text): return ''.join(c if c.isprintable() else '?' for c in text)
 
 
 def refuse(node, why):
@@ -352,28 +361,41 @@ def finish(nodes):
 
 def write_file(path, data):
     """Replace a file when the new one is whole."""
-    with open(path + '.new', 'wb') as file: file.write(data)
-    os.replace(path + '.new', path)
+    try:
+        with open(path + '.new', 'wb') as file: file.write(data)
+        os.replace(path + '.new', path)
+    except OSError as error: raise WrongFile(path, 'cannot be written: %s' % error.strerror)
 
 
 def write_model(nodes, prefix, title):
-    """Write the three files of finished nodes, all of them or none."""
+    """Write the three files of finished nodes, all of them or none, and say so."""
     files = {'.tlg': write_graph(nodes, title).encode(), '.safetensors': write_safetensors(list_weights(nodes)),
              '.ranges': write_ranges(nodes).encode()}
     if len(files['.safetensors']) > MOST_BYTES: raise Refused('the weights are more than 2 GiB')
     for suffix, data in files.items(): write_file(prefix + suffix, data)
+    print(as_line('%s: %s' % (', '.join(prefix + suffix for suffix in files), describe(nodes))))
+
+
+def describe(nodes):
+    """What the files hold: nodes, constants, and whether 8 bits can be had of them."""
+    constants = list_weights(nodes).values()
+    unknown = [node.name for node in nodes if node.low is None and node.scale is None]
+    ranges = 'a range or a scale for every tensor'
+    if unknown: ranges = 'no range for %s (--calibrate measures them), so f32 alone' % (
+        'any tensor' if len(unknown) == len(nodes) else '%d of %d tensors, as %s' % (len(unknown), len(nodes), unknown[0]))
+    return '%d nodes, %d constants of %d bytes, %s' % (len(nodes), len(constants), sum(len(data.raw) for data in constants), ranges)
 
 
 # -- reading the files again --
 
-def fail_line(path, number, why): raise Refused('%s: line %d: %s' % (path, number, why))
+def fail_line(path, number, why): raise WrongFile(path, 'line %d: %s' % (number, why))
 
 
 def read_lines(path):
     """The lines of a text with their numbers and words, without comments and empty ones."""
     with open(path, 'rb') as file: text = file.read(MOST_BYTES)
     try: lines = text.decode('utf-8-sig').split('\n')
-    except UnicodeDecodeError: raise Refused('%s: is no UTF-8' % path)
+    except UnicodeDecodeError: raise WrongFile(path, 'is no UTF-8')
     words = [(k + 1, line.split('#')[0].split()) for k, line in enumerate(lines)]
     return [(number, line) for number, line in words if line]
 
@@ -399,7 +421,7 @@ def read_integers(path, number, text, by, count=None, least=0, most=2**31 - 1):
 def read_graph(path):
     """The nodes of a .tlg that an importer wrote: names, ops, inputs, results, and bytes of outputs as elements."""
     lines, nodes = read_lines(path), []
-    if not lines or lines[0][1] != ['tlg', '2']: raise Refused('%s: does not begin with tlg 2' % path)
+    if not lines or lines[0][1] != ['tlg', '2']: raise WrongFile(path, 'does not begin with tlg 2')
     for number, words in lines[1:-1]:
         if words[0] != 'node' or len(words) < 5 or words[1] != str(len(nodes)):
             fail_line(path, number, 'must be node %d' % len(nodes))
@@ -411,8 +433,8 @@ def read_graph(path):
         if (words[3] == 'input') != (not inputs): fail_line(path, number, 'an input reads nothing, all else something')
         nodes.append(node)
     if not nodes or lines[-1][1] != ['end', str(len(nodes))]:
-        raise Refused('%s: its last line is not end %d' % (path, len(nodes)))
-    if len({node.name for node in nodes}) < len(nodes): raise Refused('%s: a name is there twice' % path)
+        raise WrongFile(path, 'its last line is not end %d' % len(nodes))
+    if len({node.name for node in nodes}) < len(nodes): raise WrongFile(path, 'a name is there twice')
     return nodes
 
 
@@ -455,11 +477,11 @@ def read_node_line(path, number, node, keys):
 def read_ranges(path, nodes):
     """Set what a .ranges says of the nodes of its model."""
     lines, by_name, seen = read_lines(path), {node.name: node for node in nodes}, set()
-    if len(lines) < 3 or lines[0][1] != ['ranges', '1']: raise Refused('%s: does not begin with ranges 1' % path)
+    if len(lines) < 3 or lines[0][1] != ['ranges', '1']: raise WrongFile(path, 'does not begin with ranges 1')
     if lines[1][1] != ['model', hash_graph(nodes)]:
-        raise Refused('%s: is of another model, that of the .tlg is %s' % (path, hash_graph(nodes)))
+        raise WrongFile(path, 'is of another model, that of the .tlg is %s' % hash_graph(nodes))
     if lines[-1][1] != ['end', str(len(lines) - 3)]:
-        raise Refused('%s: its last line is not end %d' % (path, len(lines) - 3))
+        raise WrongFile(path, 'its last line is not end %d' % (len(lines) - 3))
     readers = {'tensor': (read_tensor_line, ('shape', 'low', 'high', 'scale', 'zero')),
                'node': (read_node_line, ('kernel', 'stride', 'pad', 'dilation', 'act', 'axis', 'multiplier'))}
     for number, words in lines[2:-1]:
@@ -470,16 +492,16 @@ def read_ranges(path, nodes):
         reader, known = readers[words[0]]
         reader(path, number, by_name[words[1]], read_keys(path, number, words[2:], known))
     for node in nodes:
-        if ('tensor', node.name) not in seen: raise Refused('%s: tensor %s is missing' % (path, node.name))
+        if ('tensor', node.name) not in seen: raise WrongFile(path, 'tensor %s is missing' % node.name)
 
 
 def read_safetensors(path):
     """{name: Data} of a .safetensors."""
     data = read_model(path)
     size = struct.unpack('<Q', data[:8])[0] if len(data) >= 8 else len(data)
-    if size > len(data) - 8: raise Refused('%s: its header is longer than the file' % path)
+    if size > len(data) - 8: raise WrongFile(path, 'its header is longer than the file')
     try: header = json.loads(data[8:8 + size])
-    except (ValueError, RecursionError): raise Refused('%s: its header is no JSON' % path)
+    except (ValueError, RecursionError): raise WrongFile(path, 'its header is no JSON')
     tensors = {}
     for name, entry in header.items() if isinstance(header, dict) else ():
         if name == '__metadata__': continue
@@ -487,10 +509,10 @@ def read_safetensors(path):
         dtype, shape, offsets = (entry.get(key) for key in ('dtype', 'shape', 'data_offsets'))
         numbers = [x for part in (shape, offsets) for x in (part if isinstance(part, list) else [None])]
         if dtype not in BYTES_OF or len(offsets or ()) != 2 or any(type(x) is not int or x < 0 for x in numbers):
-            raise Refused('%s: tensor %s: its type, shape or offsets are not known' % (path, name))
+            raise WrongFile(path, 'tensor %s: its type, shape or offsets are not known' % name)
         raw = data[8 + size + offsets[0]:8 + size + offsets[1]]
         if len(raw) != BYTES_OF[dtype] * math.prod(shape):
-            raise Refused('%s: tensor %s: has %d bytes for %s of %s' % (path, name, len(raw), by_x(shape), dtype))
+            raise WrongFile(path, 'tensor %s: has %d bytes for %s of %s' % (name, len(raw), by_x(shape), dtype))
         tensors[name] = Data(dtype, shape, raw)
     return tensors
 
@@ -513,17 +535,22 @@ def read_files(prefix):
 
 def read_model(path):
     """The bytes of a model of at most 2 GiB."""
-    if os.path.getsize(path) > MOST_BYTES: raise Refused('is larger than 2 GiB')
+    if os.path.getsize(path) > MOST_BYTES: raise WrongFile(path, 'is larger than 2 GiB')
     with open(path, 'rb') as file: return file.read(MOST_BYTES + 1)
 
 
+def tell(program, notes):
+    """Sentences about what is unlikely, and no reason to refuse."""
+    for note in notes: print(as_line('%s: %s' % (program, note)), file=sys.stderr)
+
+
 def run(program, path, work):
-    """Exit with 0, or with 1 and one sentence: program: path: what is wrong."""
+    """Exit with 0, or with 1 and one sentence: program: the file that is wrong: what is wrong."""
     try:
         work()
     except (Refused, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        sentence = '%s: %s: %s' % (program, path, why)
-        print(''.join(c if c.isprintable() else '?' for c in sentence), file=sys.stderr)
+        if isinstance(error, OSError): why = '%s: %s' % (error.filename or path, error.strerror or error)
+        else: why = str(error) if isinstance(error, WrongFile) else '%s: %s' % (path, error)
+        print(as_line('%s: %s' % (program, why)), file=sys.stderr)
         return 1
     return 0

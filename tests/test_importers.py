@@ -66,6 +66,16 @@ class Files(Case):
             self.assertEqual((code, text), (0, ''))
             self.assertEqual(read_files(prefix), read_files(os.path.join(DATA, name)), name)
 
+    def test_what_is_written_is_said(self):
+        for net, text in ((lite_nets.kws_floats(), '7 nodes, 12 constants of 840 bytes, a range or a scale for every tensor'),
+                          (lite_nets.joined(True), 'no range for any tensor (--calibrate measures them), so f32 alone')):
+            with contextlib.redirect_stdout(io.StringIO()) as said: _, _, prefix = import_bytes(net.write(), self.folder)
+            self.assertEqual(said.getvalue().split(': ')[0], ', '.join(prefix + suffix for suffix in SUFFIXES))
+            self.assertIn(text, said.getvalue())
+            self.assertEqual(said.getvalue().count('\n'), 1)
+        nodes = [Node('input', 'x', [], (4,), low=0, high=1), Node('relu', 'y', [], (4,))]
+        self.assertEqual(tiny_model.describe(nodes), '2 nodes, 0 constants of 0 bytes, no range for 1 of 2 tensors, as y (--calibrate measures them), so f32 alone')
+
     def test_hash_is_fnv_1a(self):
         nodes = [Node('input', 'ab', [], (1,)), Node('relu', 'c', [], (2,))]
         value = 0xcbf29ce484222325
@@ -112,6 +122,18 @@ class Files(Case):
             with open(made) as file: rows = json.load(file)['precision']['nodes']
             self.assertEqual([row['scheme'] for row in rows if row['op'] in tiny_model.WEIGHTED], ['i8-channel'] * some)
 
+    def test_generated_code_joins_vectors(self):
+        """Along their one axis, images as they lie."""
+        for is_float, scheme in ((False, 'i8-channel+i8'), (True, 'f32')):
+            code, text, prefix = import_bytes(lite_nets.joined(is_float).write(), self.folder)
+            done = subprocess.run([TL_PLAN, prefix + '.tlg', '--inference', '--inputs-die', '--precision', 'loss=1e9,objective=bytes,sensitive,any-result,'
+                                   'schemes=' + scheme, '--weights', prefix + '.safetensors', '--ranges', prefix + '.ranges', '--kernels', 'own',
+                                   '--c-code', 'net', '-o', self.folder], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ''))
+            with open(os.path.join(self.folder, 'net_kernels.c')) as file: text = file.read()
+            if is_float: self.assertIn('{ 1, 1, 151, 3, { { 120, 0 }, { 4, 120 }, { 27, 124 } } }', text)
+            else: self.assertRegex(text, r'\{ 1, 1, 156, 2, \{ \{ 151, 0, .*\}, \{ 5, 151, ')
+
     def test_names_become_legal_and_stay_apart(self):
         nodes = [Node('relu', name, [], (1,)) for name in ('a b', 'a_b', 'a=b', '', 'ä/1:x;y', 'n#"\\\x00', 'x' * 300, 'x' * 300)]
         tiny_model.make_names(nodes)
@@ -127,8 +149,22 @@ class Files(Case):
         with contextlib.redirect_stderr(errors):
             self.assertEqual(import_tflite.main([path, '-o', os.path.join(self.folder, 'none', 'x')]), 1)
             self.assertEqual(import_tflite.main([path + '.none']), 1)
-        self.assertEqual(errors.getvalue().count('\n'), 2)
-        self.assertIn('No such file or directory', errors.getvalue())
+        none = os.path.join(self.folder, 'none', 'x.tlg')
+        self.assertEqual(errors.getvalue(), 'import_tflite: %s: cannot be written: No such file or directory\n'
+                                            'import_tflite: %s.none: No such file or directory\n' % (none, path))
+
+    def test_a_sentence_begins_with_the_file_that_is_wrong(self):
+        def said(work):
+            errors = io.StringIO()
+            with contextlib.redirect_stderr(errors): self.assertEqual(tiny_model.run('program', 'model', work), 1)
+            return errors.getvalue()
+        def refuse(error): raise error
+        none = os.path.join(self.folder, 'none')
+        for work, sentence in ((lambda: refuse(Refused('is wrong')), 'model: is wrong'), (lambda: open(none), none + ': No such file or directory'),
+                               (lambda: tiny_model.read_files(none), none + '.tlg: No such file or directory'),
+                               (lambda: tiny_model.fail_line('a.tlg', 3, 'why'), 'a.tlg: line 3: why'), (lambda: refuse(OSError('strange')), 'model: strange'),
+                               (lambda: tiny_model.write_file(self.folder, b''), self.folder + ': cannot be written: Is a directory')):
+            self.assertEqual(said(work), 'program: %s\n' % sentence)
 
     def test_a_file_above_2_gib_is_refused(self):
         path, errors = os.path.join(self.folder, 'large.tflite'), io.StringIO()
@@ -278,6 +314,53 @@ class Geometry(Case):
         nodes = {n.op: n for n in self.nodes_of(lite_nets.kws_floats())}
         self.assertEqual([tiny_model.find_flops(nodes[op]) for op in ('input', 'conv2d', 'depthwise', 'linear', 'softmax')],
                          [0, 25 * 5 * 8 * 17, 25 * 5 * 8 * 19, 12 * 17, 12])
+
+    def signal(self, is_column=False):
+        """A network on a signal of three axes as Keras writes it, and the two tensors that it ends with."""
+        net = Lite(is_float=True)
+        x = net.input([1, 8, 3])
+        y = net.conv(net.reshape(x, [1, 8, 1, 3] if is_column else [1, 1, 8, 3]), 4, (3, 1) if is_column else (1, 3))
+        return net, net.reshape(y, [1, 8, 4])
+
+    def test_negative_axes_count_from_the_last(self):
+        for is_column in (False, True):
+            for axis, made, place in ((-1, (1, 8, 8), 2), (2, (1, 8, 8), 2), (-2, (1, 16, 4), 1), (1, (1, 16, 4), 1)):
+                net, y = self.signal(is_column)
+                node = self.nodes_of(net.end(net.concat([y, y], axis)))[-1]
+                if is_column: made, place = (made[1], 1, made[2]), 2 if place == 2 else 0
+                self.assertEqual((node.op, node.shape, node.axis), ('concat', made, place), axis)
+        net = Lite(is_float=True)
+        x = net.input([1, 4, 5, 2])
+        for axis, place in ((-1, 2), (-2, 1), (-3, 0), (3, 2)):
+            self.assertEqual(self.nodes_of(net.end(net.concat([x, x], axis)))[-1].axis, place)
+        for axis, sentence in ((0, 'along axis 0 of 4 is not known'), (-4, 'along axis 0 of 4 is not known'), (4, 'there is no axis 4 of 4'), (-5, 'there is no axis -5 of 4')):
+            net = Lite(is_float=True)
+            x = net.input([1, 4, 5, 2])
+            y = net.op('CONCATENATION', [x, x], net.like([1, 4, 5, 4], x), f0_i=axis)
+            self.assertIn(sentence, self.refusal(net.end(y)))
+        for axes, sentence in (([-2, -3], ''), ([2, -3], ''), ([2, 5], 'there is no axis 5 of 4'), ([-5, 2], 'there is no axis -5 of 4'), ([-1], 'is known over')):
+            net = Lite(is_float=True)
+            x = net.input([1, 4, 5, 2])
+            y = net.op('MEAN', [x, net.integers(axes)], net.like([1, 2], x), f0_B=0)
+            if sentence: self.assertIn(sentence, self.refusal(net.end(y)))
+            else: self.assertEqual(self.nodes_of(net.end(y))[-1].op, 'gavgpool')
+
+    def test_signals_of_three_axes(self):
+        for is_column, whole, long in ((False, (1, 8, 4), (1, 11, 4)), (True, (8, 1, 4), (11, 1, 4))):
+            net, y = self.signal(is_column)
+            pads = net.tensor([3, 2], 'INT32', [0, 0, 2, 1, 0, 0])
+            z = net.op('PAD', [y, pads], net.like([1, 11, 4], y))
+            mean = net.op('MEAN', [z, net.integers([-2])], net.like([1, 1, 4], z), f0_B=1)
+            gate = net.op('MUL', [mean, y], net.like([1, 8, 4], y), f0_b=0)
+            nodes = self.nodes_of(net.end(net.softmax(gate)))
+            self.assertEqual([(n.op, n.shape) for n in nodes[2:]], [('pad', long), ('gavgpool', (4,)), ('mul', whole), ('softmax', whole)])
+            self.assertEqual(nodes[2].pad, (2, 0, 1, 0) if is_column else (0, 2, 0, 1))
+        net = Lite(is_float=True)
+        x = net.input([1, 8, 4])
+        y = net.reshape(net.conv(net.reshape(x, [1, 1, 8, 4]), 4, (1, 3)), [1, 8, 4])
+        z = net.reshape(net.input([1, 8, 4]), [1, 8, 4])
+        nodes = self.nodes_of(net.end(net.pair('ADD', net.softmax(z), y)))
+        self.assertEqual([n.shape for n in nodes], [(1, 8, 4)] * 5)
 
     def test_uint8_is_int8_128_less(self):
         net = Lite()
@@ -443,7 +526,7 @@ class Plans(Case):
         with open(path, 'wb') as file: file.write(lite_nets.kws_floats().write())
         with contextlib.redirect_stderr(errors):
             self.assertEqual(import_tflite.main([path, '--tflm-plan', path + '.plan', '--tl-pack', '/none/tl_pack']), 1)
-        self.assertEqual(errors.getvalue(), 'import_tflite: %s: /none/tl_pack: No such file or directory (make build/tl_pack)\n' % path)
+        self.assertEqual(errors.getvalue(), 'import_tflite: /none/tl_pack: No such file or directory (make build/tl_pack)\n')
         self.assertFalse(os.path.exists(path + '.plan'))
 
     def test_damaged_models_get_a_sentence(self):
@@ -532,4 +615,4 @@ class Damage(Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    unittest.main(buffer=True)

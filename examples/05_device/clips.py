@@ -12,12 +12,13 @@ import argparse, os, sys, zipfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 import export_onnx
-from tiny_model import Refused, read_files, run, write_file
+from tiny_model import WrongFile, by_x, read_files, refuse, run, write_file
 import numpy as np
 
 
 def quantise(node, features):
     """[clips][features] in int8, for a network that begins with node."""
+    if node.low is None: refuse(node, 'its range is not known (import_onnx.py --calibrate)')
     scale = export_onnx.scale_range(node.low, node.high, np.int8)
     return np.clip(np.rint(features / np.float32(scale.scale)) + scale.zero, -128, 127).astype(np.int8).reshape(len(features), -1)
 
@@ -34,7 +35,7 @@ def read_test(path):
         first = [int(np.flatnonzero(labels == label)[0]) for label in range(max(labels) + 1)]
         return features[first], labels[first]
     except (KeyError, IndexError, ValueError, TypeError, zipfile.BadZipFile):
-        raise Refused('is no .npz with features and labels 0, 1, and so on, a clip of each at least') from None
+        raise WrongFile(path, 'is no .npz with features and labels 0, 1, and so on, a clip of each at least') from None
 
 
 def main(arguments=None):
@@ -47,8 +48,11 @@ def main(arguments=None):
 
     def work():
         features, labels = read_test(options.test)
-        write_file(options.out, pack(labels, quantise(read_files(options.name)[0], features)))
-    return run('clips', '%s, %s' % (options.name, options.test), work)
+        node = read_files(options.name)[0]
+        if features[0].size != node.elements:
+            raise WrongFile(options.test, 'features are %s, and the network reads %s' % (by_x(features[0].shape), by_x(node.shape)))
+        write_file(options.out, pack(labels, quantise(node, features)))
+    return run('clips', options.name, work)
 
 
 if __name__ == '__main__':

@@ -15,4 +15,4 @@ if __name__ == '__main__':
     loader = unittest.defaultTestLoader
     names = [n for n in sys.argv[1:] if not n.startswith('-')]
     suite = loader.loadTestsFromNames(names) if names else loader.discover(HERE)
-    sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())
+    sys.exit(not unittest.TextTestRunner(buffer=True).run(suite).wasSuccessful())

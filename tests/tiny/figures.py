@@ -52,9 +52,10 @@ def compare_onnx(folder, make, count=50):
     model = make()
     nets.save(model, path)
     np.savez(data, **nets.samples_of(model, 32, seed=5))
-    code = import_onnx.main([path, '-o', prefix, '--calibrate', data])
-    with contextlib.redirect_stdout(io.StringIO()): plan(prefix + '.tlg', '--inputs-die', '--precision', HOW, '--json', prefix + '.json', '--budget', '100%')
-    code = code or export_onnx.main([prefix, '--plan', prefix + '.json', '-o', out]) or import_onnx.main([out, '-o', prefix + '_again'])
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = import_onnx.main([path, '-o', prefix, '--calibrate', data])
+        plan(prefix + '.tlg', '--inputs-die', '--precision', HOW, '--json', prefix + '.json', '--budget', '100%')
+        code = code or export_onnx.main([prefix, '--plan', prefix + '.json', '-o', out]) or import_onnx.main([out, '-o', prefix + '_again'])
     if code: sys.exit(code)
     nodes, samples = interpret.read(prefix + '_again'), nets.samples_of(model, count)
     (name, arrays), last, made = next(iter(samples.items())), support.output_of(nodes), []

@@ -121,6 +121,7 @@ def compute_float(node, inputs):
     if node.op == 'gavgpool': return image(node, x).mean((0, 1))
     if node.op == 'add': return x + inputs[1].reshape(np.shape(inputs[1]) if inputs[1].size < x.size else x.shape)
     if node.op == 'mul': return x * inputs[1].reshape(np.shape(inputs[1]) if inputs[1].size < x.size else x.shape)
+    if node.op == 'concat' and len(node.shape) == 1: return np.concatenate([i.ravel() for i in inputs])
     if node.op == 'concat':
         return np.concatenate([i.reshape(n.shape) for i, n in zip(inputs, node.inputs)], int(node.geometry['axis']))
     if node.op == 'softmax':

@@ -1,6 +1,6 @@
 """The network of examples/train_keywords.py: trained once into build/keywords, planned, compiled for the host or for a
 Cortex-M4, and run on its test clips; beside ONNX Runtime in floats and with quantize_static on the same calibration data."""
-import glob, os, re, shutil, subprocess, sys
+import contextlib, glob, os, re, shutil, subprocess, sys
 
 import import_onnx
 import interpret
@@ -53,7 +53,8 @@ def prepare():
         python = find_python()
         if not python or not shutil.which('espeak-ng'): return 'no PyTorch or no espeak-ng (Debian: python3-torch espeak-ng)'
         subprocess.run([python, SCRIPT, '-o', FOLDER], check=True)
-    if import_onnx.main([MODEL, '-o', NET, '--calibrate', CALIBRATION]): raise AssertionError('import_onnx.py refuses the model')
+    with contextlib.redirect_stdout(sys.stderr): code = import_onnx.main([MODEL, '-o', NET, '--calibrate', CALIBRATION])
+    if code: raise AssertionError('import_onnx.py refuses the model')
     return None
 
 

@@ -281,6 +281,16 @@ def curves(is_float=False):
     return net.end(net.softmax(net.dense(x, 5)))
 
 
+def joined(is_float=False):
+    """Vectors joined to one: flattened images, means, and what is a vector."""
+    net = Lite(8, is_float)
+    x = net.conv(net.input([1, 6, 5, 2]), 4, (3, 3))
+    y = net.conv(x, 3, (3, 3), (2, 2))
+    v = net.concat([net.reshape(x, [1, 120]), net.mean(x, scale_of=x), net.reshape(y, [1, 27])], -1)
+    v = net.concat([v, net.dense(v, 5, RELU)], 1)
+    return net.end(net.dense(v, 3))
+
+
 def kws_floats(channels=8):
     """A little keyword network that takes floats and gives floats, int8 within."""
     net = Lite(7)

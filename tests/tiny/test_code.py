@@ -59,7 +59,7 @@ class Code(Case):
 
     def test_bits_of_tflm(self):
         """Models in int8 from .tflite, whole and by rows."""
-        for make in (lite_nets.exact, lite_nets.curves, lite_nets.resnet8, lambda: lite_nets.ds_cnn(16, 2), lambda: lite_nets.mobilenet(48)):
+        for make in (lite_nets.exact, lite_nets.curves, lite_nets.joined, lite_nets.resnet8, lambda: lite_nets.ds_cnn(16, 2), lambda: lite_nets.mobilenet(48)):
             data = make().write()
             with open(self.path('net.tflite'), 'wb') as file: file.write(data)
             self.assertEqual(import_tflite.main([file.name, '-o', self.path('net')]), 0)

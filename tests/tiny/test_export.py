@@ -231,7 +231,7 @@ class Refusals(Export):
     def refusal(self, *arguments):
         code, text = self.export(*arguments)
         self.assertEqual((code, text.count('\n'), os.path.exists(self.path('out.onnx'))), (1, 1, False), text)
-        return text.rstrip('\n').replace('export_onnx: %s: ' % self.path('net'), '').replace(self.folder + '/', '')
+        return text.rstrip('\n').replace('export_onnx: ', '').replace('%s: ' % self.path('net'), '').replace(self.folder + '/', '')
 
     def plan_with(self, change):
         with open(self.path('good.json')) as file: made = json.load(file)
@@ -253,7 +253,8 @@ class Refusals(Export):
             self.assertEqual(self.plan_with(change), sentence)
         with open(self.path('plan.json'), 'w') as file: file.write('{')
         self.assertEqual(self.refusal('--plan', self.path('plan.json')), 'plan.json: is no JSON')
-        self.assertIn('No such file', self.refusal('--plan', self.path('none.json')))
+        self.assertEqual(self.refusal('--plan', self.path('none.json')), 'none.json: No such file or directory')
+        self.assertEqual(self.refusal('-o', self.path('none/out.onnx')), 'none/out.onnx: cannot be written: No such file or directory')
 
     def test_ranges_that_are_missing(self):
         self.assertEqual(import_onnx.main([nets.save(nets.ds_cnn(8, 1), self.path('net.onnx')), '-o', self.path('net')]), 0)

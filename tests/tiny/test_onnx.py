@@ -1,5 +1,5 @@
 """examples/import_onnx.py beside ONNX Runtime: the same numbers, ranges, sentences, damage."""
-import random
+import contextlib, io, random
 
 import import_onnx
 import interpret
@@ -134,7 +134,28 @@ class Floats(Onnx):
     def test_flattened_images_are_no_outputs(self):
         net = Net({'x': (1, 3, 4, 5)})
         self.assertEqual(self.refusal(net.model(net.op('Flatten', net.conv('x', 3, 6, 3)))),
-                         'output flatten_1_out: is a flattened image, channels first')
+                         'output flatten_1_out: is a flattened image, channels first: take the image itself as output, or transpose it to channels '
+                         'last before it is flattened (Transpose with perm 0,2,3,1; 0,2,1 of a signal)')
+
+    def test_what_the_sentences_on_flattened_images_say_to_do(self):
+        def images(): return Net({'x': (1, 3, 4, 5)})
+        def last(net, y, *perm): return net.op('Flatten', net.op('Transpose', y, perm=perm or (0, 2, 3, 1)))
+        net = images()
+        self.compare(net.model(net.conv('x', 3, 6, 3)))
+        self.compare(net.model(last(net, net.conv('x', 3, 6, 3))))
+        net = Net({'x': (1, 3, 7)})
+        self.nodes_of(net.model(last(net, net.conv('x', 3, 6, [3], [1]), 0, 2, 1)))
+        net = images()
+        both = [net.conv('x', 3, channels, 3) for channels in (6, 4)]
+        self.assertIn('joins flattened images, channels first: join the images, then flatten, or flatten behind a global pooling, or transpose each to channels last',
+                      self.refusal(net.model(net.op('Concat', *[net.op('Flatten', y) for y in both], axis=1))))
+        for flatten, size in ((last, 200), (lambda net, y: net.op('Flatten', net.op('GlobalAveragePool', y)), 10)):
+            net = images()
+            y = net.op('Concat', *[flatten(net, net.conv('x', 3, channels, 3)) for channels in (6, 4)], axis=1)
+            self.compare(net.model(net.dense(y, size, 3)))
+        net = images()
+        y = net.op('Flatten', net.op('Concat', *[net.conv('x', 3, channels, 3) for channels in (6, 4)], axis=1))
+        self.compare(net.model(net.dense(y, 200, 3)))
 
     def test_small_variances(self):
         net = Net({'x': (1, 2, 4, 4)})
@@ -193,6 +214,10 @@ class Floats(Onnx):
                 more = [net.constant(np.array([-1, 2], np.int64))] if opset == 18 else []
                 y = net.op('ReduceMean', y, *more, keepdims=keep, **({} if more else {'axes': [2, -1]}))
                 self.compare(net.model(net.dense(net.op('Flatten', y), 6, 3)))
+
+        net = Net({'x': (1, 3, 4, 5)}, opset=18)
+        y = net.op('ReduceMean', net.conv('x', 3, 6, 3), net.constant(np.zeros(0, np.int64)), noop_with_empty_axes=1)
+        self.assertEqual([n.op for n in self.compare(net.model(y))], ['input', 'conv2d'])
 
     def test_gates(self):
         net = Net({'x': (1, 4, 6, 6)})
@@ -309,6 +334,25 @@ class Ranges(Onnx):
             low, high = min(m[node.name].min() for m in made), max(m[node.name].max() for m in made)
             self.assert_close([node.low, node.high], [low, high], 1e-5, node.name)
 
+    def test_every_node_has_a_range(self):
+        """Those that the model does not have, too: the zeros around a mean, and another scale."""
+        net = Net({'x': (1, 2, 4, 4)})
+        made = net.op('AveragePool', 'x', kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+        np.savez(self.path('data.npz'), x=np.arange(2, 66, dtype=np.float32).reshape(2, 2, 4, 4))
+        nodes = self.nodes_of(net.model(made), '--calibrate', self.path('data.npz'))
+        self.assertEqual([(n.op, n.low, n.high) for n in nodes[:2]], [('input', 2, 65), ('pad', 0, 65)])
+        net, y = Net({'x': (1, 2)}), 'x'
+        for scale, zero in ((0.5, np.uint8(28)), (0.25, np.uint8(128)), (1, np.int8(-28))):
+            parts = [net.constant(np.float32(scale)), net.constant(zero)]
+            y = net.op('DequantizeLinear', net.op('QuantizeLinear', y, *parts), *parts)
+        np.savez(self.path('data.npz'), x=np.array([[1, -2], [3, 0]], np.float32))
+        nodes = self.nodes_of(net.model(y), '--calibrate', self.path('data.npz'))
+        self.assertEqual([(n.op, n.low, n.high) for n in nodes], [('input', -2, 3)] + [('requantize', -2, 3)] * 2)
+        for make in NETS.values():
+            model = make()
+            np.savez(self.path('data.npz'), **nets.samples_of(model, 1))
+            for node in self.nodes_of(model, '--calibrate', self.path('data.npz')): self.assertLessEqual(node.low, node.high, node.name)
+
     def test_what_is_measured_comes_before_scales_of_16_bits(self):
         net = Net({'x': (1, 2)})
         parts = [net.constant(np.float32(1)), net.constant(np.int16(0))]
@@ -324,15 +368,47 @@ class Ranges(Onnx):
         x = np.zeros((2, 3, 12, 8), np.float32)
         broken = x.copy()
         broken[1, 0, 0, 0] = np.nan
-        for arrays, sentence in (({'a': x, 'b': x}, 'has no array image'), ({'image': x[:, :2]}, 'image is 2x2x12x8, and must be samples of 3x12x8'),
+        for arrays, sentence in (({'a': x, 'b': x}, 'has no array image, as the model calls its input: it has a, b'), ({'x': x}, 'has no array image, as the model calls its input: it has x'),
+                                 ({}, 'has no array image, as the model calls its input: it has none'), ({'image': x > 0}, 'image is of bool, and must be numbers'),
+                                 ({'image': x[:, :2]}, 'image is 2x2x12x8, and must be samples of 3x12x8: (samples)x3x12x8'), ({'image': x[0]}, 'image is 3x12x8, and must be samples'),
+                                 ({'image': x.transpose(0, 2, 3, 1)}, 'image is 2x12x8x3, and must be samples'), ({'image': np.full(x.shape, 1e300)}, 'image holds a NaN or an infinity'),
                                  ({'image': broken}, 'image holds a NaN or an infinity'), ({'image': x[:0]}, 'its arrays have no samples')):
             np.savez(self.path('data.npz'), **arrays)
             code, text = self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))
             self.assertEqual(code, 1)
-            self.assertIn(sentence, text)
+            self.assertIn('import_onnx: %s: %s' % (self.path('data.npz'), sentence), text)
+        with open(self.path('data.npz'), 'wb') as file: np.save(file, x)
+        self.assertIn('data.npz: is no .npz: is one array (.npy): numpy.savez writes an .npz', self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))[1])
         with open(self.path('data.npz'), 'wb') as file: file.write(b'PK\3\4 no archive')
         self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('data.npz'))[0], 1)
-        self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('none.npz'))[0], 1)
+        self.assertEqual(self.run_importer(import_onnx.main, path, '--calibrate', self.path('none.npz')),
+                         (1, 'import_onnx: %s: No such file or directory\n' % self.path('none.npz')))
+
+
+    def told(self, model, **arrays):
+        """What stderr got of an import that succeeds, and the nodes."""
+        np.savez(self.path('data.npz'), **arrays)
+        errors, path = io.StringIO(), nets.save(model, self.path('net.onnx'))
+        with contextlib.redirect_stderr(errors):
+            self.assertEqual(import_onnx.main([path, '-o', self.path('out'), '--calibrate', self.path('data.npz')]), 0)
+        return errors.getvalue().replace('import_onnx: %s: ' % self.path('data.npz'), ''), interpret.read(self.path('out'))
+
+    def test_data_that_is_unlikely(self):
+        net = Net({'x': (1, 2)})
+        model, x = net.model(net.op('Relu', net.op('Tanh', 'x'))), np.array([[1, -2], [3, 0]], np.float32)
+        self.assertEqual(self.told(model, x=x)[0], '')
+        self.assertEqual(self.told(model, arr_0=x)[0], '')
+        self.assertEqual(self.told(model, x=x, labels=x)[0], 'labels: no input of the model, and not read\n')
+        self.assertEqual(self.told(model, x=np.array([[7, 255]], np.uint8))[0].split(':')[0], 'x holds integers (uint8) from 7 to 255, where the model reads floats')
+        self.assertEqual(self.told(model, x=np.zeros_like(x))[0], 'one number in all samples, so no range: x (0), tanh_0 (0), relu_1 (0)\n')
+        self.assertEqual(self.told(model, x=-abs(x) - 1)[0], 'one number in all samples, so no range: relu_1 (0)\n')
+
+    def test_one_axis_is_that_of_a_sample(self):
+        net = Net({'x': (3,)})
+        model = net.model(net.op('Relu', 'x'))
+        for info in (model.graph.input[0], model.graph.output[0]): info.type.tensor_type.shape.dim[0].dim_value = 3
+        _, nodes = self.told(model, x=np.array([[1, -2, 5], [3, 0, 1]], np.float32))
+        self.assertEqual([(n.low, n.high) for n in nodes], [(-2, 5), (0, 5)])
 
 
 class Refusals(Onnx):

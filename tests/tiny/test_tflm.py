@@ -1,11 +1,12 @@
 """examples/import_tflite.py beside TensorFlow Lite Micro: the same numbers, and plans that its arena takes."""
-import contextlib, io
+import contextlib, io, os, sys, tempfile, types, unittest.mock
 
 import interpret
 import import_tflite
 import lite_nets
 import numpy as np
 import tflm
+import tiny_model
 from support import Case, TL_PACK, output_of
 from tflite_micro.tensorflow.lite.micro.python import schema_py_generated as schema
 
@@ -29,7 +30,7 @@ class Numbers(Case):
 
     def test_integers_are_those_of_tflm_op_by_op(self):
         """Every op of the nets, each as the last one: bit by bit."""
-        for net in (lite_nets.exact(), lite_nets.curves(), lite_nets.ds_cnn(16, 2), lite_nets.resnet8()):
+        for net in (lite_nets.exact(), lite_nets.curves(), lite_nets.joined(), lite_nets.ds_cnn(16, 2), lite_nets.resnet8()):
             for end in range(1, len(net.operators) + 1):
                 kind = net.operators[end - 1][0]
                 self.compare(net.write(end), 2, lambda wanted, got, node: self.assertEqual(wanted.tolist(), got.tolist(), '%d %s' % (end, kind)))
@@ -49,6 +50,64 @@ class Numbers(Case):
             q = np.clip(np.rint(sample / first.scale) + first.zero, -128, 127).astype(np.int8)
             got = interpret.run(nodes, {first.name: q}, interpret.compute_int)[out.name]
             self.assertEqual(((got.astype(np.float32) - out.zero) * out.scale).ravel().tolist(), wanted.ravel().tolist())
+
+
+class Interpreter:
+    """The part of TensorFlow Lite's interpreter that --calibrate calls, by interpret.py."""
+
+    def __init__(self, model_content, experimental_preserve_all_tensors, experimental_op_resolver_type):
+        assert experimental_preserve_all_tensors and experimental_op_resolver_type == 'plain'
+        self.nodes, self.set, self.made = import_tflite.import_model(import_tflite.load(model_content)), {}, None
+        files = tempfile.TemporaryDirectory()
+        tiny_model.write_model(self.nodes, os.path.join(files.name, 'net'), 'net')
+        self.read = interpret.read(os.path.join(files.name, 'net'))
+
+    def allocate_tensors(self): pass
+    def set_tensor(self, index, array): self.set[index] = array
+
+    def invoke(self):
+        made = interpret.run(self.read, {n.name: self.set[n.source].reshape(n.shape) for n in self.nodes if n.op == 'input'})
+        self.made = {n.source: np.asarray(made[n.name]) for n in self.nodes}
+
+    def get_tensor(self, index): return self.made[index]
+
+
+class Ranges(Case):
+    def setUp(self):
+        super().setUp()
+        module = types.ModuleType(import_tflite.INTERPRETERS[0])
+        module.Interpreter, module.OpResolverType = Interpreter, types.SimpleNamespace(BUILTIN_WITHOUT_DEFAULT_DELEGATES='plain')
+        patch = unittest.mock.patch.dict(sys.modules, {module.__name__.split('.')[0]: types.ModuleType('package'), module.__name__: module})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def calibrate(self, data, **arrays):
+        with open(self.path('net.tflite'), 'wb') as file: file.write(data)
+        np.savez(self.path('data.npz'), **arrays)
+        return [file.name, '--calibrate', self.path('data.npz')]
+
+    def test_ranges_are_what_an_interpreter_measures(self):
+        for make in (lite_nets.exact, lite_nets.curves, lite_nets.joined):
+            data = make(is_float=True).write()
+            samples = np.stack([sample[0] for sample in tflm.random_samples(data, 3)])
+            nodes = self.imported(import_tflite.main, *self.calibrate(data, input0=samples))
+            made = [interpret.run(nodes, {nodes[0].name: sample.reshape(nodes[0].shape)}) for sample in samples]
+            for node in nodes:
+                low, high = min(np.min(m[node.name]) for m in made), max(np.max(m[node.name]) for m in made)
+                self.assert_close([node.low, node.high], [low, high], 1e-5, node.name)
+            self.assertEqual([n.low for n in self.imported(import_tflite.main, *self.calibrate(data, arr_0=samples))], [n.low for n in nodes])
+
+    def test_refusals(self):
+        data = lite_nets.curves(is_float=True).write()
+        x = np.ones((2, 8, 8, 2), np.float32)
+        for make, arrays, sentence in ((data, {'x': x}, 'data.npz: has no array input0, as the model calls its input: it has x'),
+                                       (data, {'input0': x[0]}, 'data.npz: input0 is 8x8x2, and must be samples of 8x8x2'),
+                                       (lite_nets.curves().write(), {'input0': x}, 'net.tflite: has scales of its own: --calibrate is for a model in floats')):
+            code, text = self.run_importer(import_tflite.main, *self.calibrate(make, **arrays))
+            self.assertEqual(code, 1)
+            self.assertIn(sentence, text)
+        with unittest.mock.patch.dict(sys.modules, {name: None for name in import_tflite.INTERPRETERS}):
+            self.assertIn('there is no interpreter of TensorFlow Lite', self.run_importer(import_tflite.main, *self.calibrate(data, input0=x))[1])
 
 
 class Files(Case):
