@@ -141,10 +141,14 @@ static void tiny_put_constant(const tiny_code *c, int32_t i) {
     put(c->w, "\n");
 }
 
-// Send NAME_constants.c.
+// Send NAME_constants.c. Without constants it declares what NAME.h does, because ISO C has no empty file.
 static void tiny_put_constants(const tiny_code *c) {
     uint64_t offset = 0;
     int32_t i;
+    if (!tiny_stored_count(c)) {
+        tiny_put(c, "// $_constants.c -- the constants of $.h, written by tl_plan: it has none.\n\n#include \"$.h\"\n");
+        return;
+    }
     tiny_put(c, "// $_constants.c -- the constants of $.h, written by tl_plan: little endian, at the offsets that it says.\n\n#include \"$.h\"\n\n"
                 "#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__\n"
                 "#error \"these constants are little endian\"\n#endif\n\n"
@@ -937,13 +941,17 @@ static void tiny_put_kernels(tiny_code *c, tiny_kernels which) {
     tiny_put_tables(c);
     tiny_put_row_operands(c);
     if (which == TINY_KERNELS_CMSIS) {
-        for (id = 0, c->scratch_bytes = 4; id < c->t->graph->node_count; id++)
-            if (tiny_cmsis_scratch(c, id) > c->scratch_bytes) c->scratch_bytes = tiny_cmsis_scratch(c, id);
+        for (id = 0; id < c->t->graph->node_count; id++) {
+            uint64_t bytes = tiny_cmsis_scratch(c, id);
+            if (strstr(tiny_cmsis_body_of(tiny_at(c, id)), "$_scratch") && bytes < 4) bytes = 4;     // an array has an element
+            if (bytes > c->scratch_bytes) c->scratch_bytes = bytes;
+        }
+        c->scratch_bytes = (c->scratch_bytes + 3) / 4 * 4;
         tiny_put(c, "\n#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)\n#error \"this glue is for processors without MVE\"\n#endif\n"
                     "#ifndef %_FAILED       // what happens where a function of CMSIS-NN refuses its parameters\n#define %_FAILED(node) ((void)(node))\n"
-                    "#endif\n\nstatic int32_t $_scratch[");
-        put(c->w, "%llu];\n", (ull)((c->scratch_bytes + 3) / 4));
-        c->scratch_bytes = (c->scratch_bytes + 3) / 4 * 4;
+                    "#endif\n");
+        tiny_put(c, c->scratch_bytes ? "\nstatic int32_t $_scratch[" : "");
+        if (c->scratch_bytes) put(c->w, "%llu];\n", (ull)(c->scratch_bytes / 4));
     }
     for (id = 0; id < c->t->graph->node_count; id++) {
         tiny_kernel k;

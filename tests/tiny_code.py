@@ -743,6 +743,16 @@ def float_net(seed):
     return net
 
 
+def bare_net(seed):
+    """No weights: there are no constants."""
+    net = Net(seed)
+    net.input('x', (10, 6, 3))
+    a = net.add('a', 'add', ['x', 'x'], act='relu')
+    b = net.add('b', 'maxpool', [a], kernel=(2, 2), stride=(2, 2))
+    net.add('c', 'relu6', [b])
+    return net
+
+
 def quantised_net(seed):
     """A model that is in 8 bits already: weights, biases, scales and zero points are its own."""
     net = Net(seed)
@@ -911,9 +921,11 @@ def check_scratch(net, run, out, flags, report):
         f.write(NEEDED % '\n    '.join(lines))
     run_command(['gcc', '-w'] + flags[0] + ['-o', out + '/needed', out + '/needed.c'] + flags[1])
     needed = int(run_command([out + '/needed']).stdout)
-    said = int(re.search(r', (\d+) bytes of RAM for CMSIS-NN', report).group(1))
+    said = re.search(r', (\d+) bytes of RAM for CMSIS-NN', report)
+    said = int(said.group(1)) if said else 0
     sizes = run_command(['nm', '-S', out + '/net_kernels.o']).stdout
-    there = int(re.search(r' (\w+) b net_scratch', sizes).group(1), 16)
+    there = re.search(r' (\w+) b net_scratch', sizes)
+    there = int(there.group(1), 16) if there else 0
     if there != said or needed > there:
         fail('%s: CMSIS-NN asks for %d bytes, there are %d, tl_plan says %d' % (out, needed, there, said))
 
@@ -1009,6 +1021,7 @@ def interpret(net, schemes, x):
     return Run(net, schemes, inputs)
 
 
+BARE = ('bare', ALL + ',any-result,inputs=i8', profiles({}, 'i8'), ['net_add_i8_forward'])
 LIMITS = ('limits', ['--ram', '3K', '--flash', '2000', '--precision', 'inputs=i8,sensitive,any-result'], '', [])
 SHORT = 'inputs=i8,sensitive,any-result,schemes=f32+i8+i8-channel'
 LIMITS_W4 = ('limits_w4a8', ['--ram', '4K', '--flash', '700', '--precision', SHORT + '+w4a8'], '', ['net_conv2d_w4a8_forward'])
@@ -1064,7 +1077,7 @@ def check_net(plan, net, folder, choices, cmsis, stem=None):
             check_sizes(net, out, report.stdout)
         if len(set(expected)) < min(3, len(expected)):
             fail('%s: the results are all the same' % out)
-        if cmsis and name == 'i8-channel':
+        if cmsis and name in ('i8-channel', 'bare'):
             check_cmsis(plan, net, run, folder, how, out + '_cmsis', expected, cmsis)
         rows = write_code(plan, folder, how + ['--rows'], out + '_rows')
         regions += 'net_operand' in open(out + '_rows/net.h').read()
@@ -1179,7 +1192,7 @@ def main():
         cmsis = build_cmsis(folder + '/cmsis') if 'CMSIS_NN' in os.environ else None
         nets = [('keyword', keyword_net(width=16, blocks=2), chosen('i8-channel', 'i8', 'w4a8')), ('residual', residual_net(2), CHOICES), ('branches', branch_net(3), CHOICES),
                 ('floats', float_net(4), CHOICES), ('quantised', quantised_net(5), chosen('i8-channel', 'w4a8')),
-                ('long', long_net(6), chosen('w4a8'))]
+                ('long', long_net(6), chosen('w4a8')), ('bare', bare_net(7), [BARE] + chosen('i8', 'f32'))]
         for name, net, choices in nets:
             os.makedirs('%s/%s' % (folder, name), exist_ok=True)
             check_net(plan, net, '%s/%s' % (folder, name), choices, cmsis)
