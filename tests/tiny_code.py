@@ -744,12 +744,12 @@ def float_net(seed):
 
 
 def bare_net(seed):
-    """No weights: there are no constants."""
+    """No weights: there are no constants. Names that are no names of C, two of which are the same there."""
     net = Net(seed)
-    net.input('x', (10, 6, 3))
-    a = net.add('a', 'add', ['x', 'x'], act='relu')
+    net.input('/x:0', (10, 6, 3))
+    a = net.add('a.b', 'add', ['/x:0', '/x:0'], act='relu')
     b = net.add('b', 'maxpool', [a], kernel=(2, 2), stride=(2, 2))
-    net.add('c', 'relu6', [b])
+    net.add('A--b/', 'relu6', [b])
     return net
 
 
@@ -816,6 +816,7 @@ MAIN = """
 #include <stdio.h>
 #include <string.h>
 #include "net.h"
+#include "net_scales.h"
 
 static const unsigned char input[] = { %(bytes)s };
 
@@ -827,6 +828,7 @@ void net_load(int32_t micro_batch) {
 int main(void) {
     const unsigned char *result;
     size_t i;
+%(scales)s
     net_run();
     result = %(result)s;
     for (i = 0; i < %(result)s_BYTES; i++) printf("%%02x", result[i]);
@@ -940,15 +942,44 @@ def check_cmsis(plan, net, run, folder, how, out, expected, flags):
     print('%-22s CMSIS-NN: the same' % os.path.basename(folder))
 
 
+def macro(name):
+    """What stands in macros for the name of a node, unless others have the same."""
+    return re.sub('[^A-Z0-9]+', '_', name.upper()).strip('_')
+
+
+def shortest(x):
+    """A float of C in the fewest digits."""
+    text = next(t for t in ('%.*g' % (digits, x) for digits in range(1, 10)) if f32(float(t)) == x)
+    return text + ('f' if '.' in text or 'e' in text else '.0f')
+
+
+def check_scales(net, run, out, result, ends):
+    """Scales and zero points of what the caller writes and reads in integers, and of nothing else; lines of C that ask for them."""
+    formats = {n.name: ('NET_INPUT_' + macro(n.name), run.format(n)) for n in net.nodes if n.op == 'input'}
+    formats[net.nodes[-1].name] = (result, ends)
+    expected = []
+    for name, (what, fmt) in formats.items():
+        if fmt != 'f32':
+            q = run.quant(name, fmt)
+            expected += [(what + '_SCALE', shortest(q.scale)), (what + '_ZERO', '%d' % q.zero)]
+    got = re.findall(r'#define (\w+) (\S+)', open(out + '/net_scales.h').read())
+    if got != expected:
+        fail('%s: scales are %s, not %s' % (out, got, expected))
+    return ''.join('    if (%s != %s) return 1;\n' % pair for pair in expected)
+
+
 def compile_and_run(net, run, out, flags=((), ())):
     """The result of the program: a list in the format of the result, as generated code has it."""
     header = open(out + '/net.h').read()
     first = net.nodes[0]
     x = run.values[first.name, run.format(first)]
     result = re.search(r'#define (NET_RESULT_\w+) ', header).group(1)
+    last = net.nodes[-1]
+    ends = run.format(last) if re.fullmatch(r'NET_RESULT_%s(_n\d+)?' % macro(last.name), result) else 'f32'
+    scales = check_scales(net, run, out, result, ends)
     data = struct.pack('<%d%s' % (len(x), LETTERS[run.format(first)]), *x)
     with open(out + '/main.c', 'w') as f:
-        f.write(MAIN % {'bytes': ','.join(map(str, data)), 'input': 'NET_INPUT_' + first.name.upper(), 'result': result})
+        f.write(MAIN % {'bytes': ','.join(map(str, data)), 'input': 'NET_INPUT_' + macro(first.name), 'result': result, 'scales': scales})
     objects, more = [], list(flags[0]) + os.environ.get('TINY_FLAGS', '').split()
     for name in ('net', 'net_constants', 'net_kernels', 'main'):
         objects.append('%s/%s.o' % (out, name))
@@ -956,8 +987,6 @@ def compile_and_run(net, run, out, flags=((), ())):
                     + more)
     run_command([os.environ.get('CC', 'gcc'), '-o', out + '/main'] + objects + list(flags[1]) + ['-lm'] + more)
     text = run_command([out + '/main']).stdout
-    last = net.nodes[-1]
-    ends = run.format(last) if result.endswith(last.name.upper()) else 'f32'
     return list(struct.unpack('<%d%s' % (last.size(), LETTERS[ends]), bytes.fromhex(text))), ends
 
 
