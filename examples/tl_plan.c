@@ -423,6 +423,8 @@ static const char *const usage[] = {
     "  --ram B           formats of an inference within limits of RAM, which is the placed arena with",
     "  --flash B         conversions and, with --rows, line buffers; of weights and constants; and of the",
     "  --loss L          losses of all nodes. Any two of them: least of the third. All three: least cost.",
+    "                    Code and the tables of --kernels come on top of --flash; the report says what",
+    "                    the tables take.",
     "                    --ram any is no limit. Words of --precision that set no limit and objective say",
     "                    what may be chosen. The plan is for the RAM that was found, unless --budget says",
     "                    more",
@@ -1912,7 +1914,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
                 (ull)p->code.ram_bytes, (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes,
                 (ull)p->code.state_bytes, (ull)p->code.constant_bytes);
     if (p->o.kernels)
-        fprintf(out, "kernels of the code: %llu bytes of constant tables%s", (ull)p->table_bytes, p->scratch_bytes ? "" : "\n");
+        fprintf(out, "kernels of the code: %llu bytes of constant tables on top of these%s%s", (ull)p->table_bytes,
+                has_limits(&p->o) ? " and of --flash, as their code" : "", p->scratch_bytes ? "" : "\n");
     if (p->scratch_bytes) fprintf(out, ", %llu bytes of RAM for CMSIS-NN\n", (ull)p->scratch_bytes);
     if (plan->in_flight > 1)
         fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",

@@ -1006,7 +1006,9 @@ def check_sizes(net, out, report):
     counted = read_only_bytes(out + '/net_constants.o')
     if counted != planned or ', %d of constants' % planned not in report:
         fail('constants: the linker counts %d bytes, planned are %d; %s' % (counted, planned, report))
-    tables = int(re.search(r'(\d+) bytes of constant tables', report).group(1))
+    tables = int(re.search(r'(\d+) bytes of constant tables on top of these(?: and of --flash, as their code)?[,\n]', report).group(1))
+    if ('limits' in out) != ('on top of these and of --flash' in report):
+        fail('%s: tables are not told apart from --flash: %s' % (out, report))
     names = run_command(['nm', '-S', '--size-sort', out + '/net_kernels.o']).stdout
     counted = sum(int(line.split()[1], 16) for line in names.splitlines() if re.search(r' net_(\w+_rows|index)$', line))
     if counted > tables or (counted < tables and 'CC' not in os.environ):    # other compilers drop rows that are known
