@@ -4,6 +4,7 @@
 // here, from a tiny_model:
 //
 //     NAME_constants.c   the const array that NAME.h declares: weights, biases, multipliers, shifts, in w4a8 factors
+//     NAME_scales.h      scales and zero points of inputs and results in i8 and i16
 //     NAME_kernels.c     every kernel that NAME.h declares, by functions of nn_tiny.h (own) or of CMSIS-NN; geometry and
 //                        scales of each node as const tables, by its number:
 //
@@ -90,10 +91,12 @@ static void tiny_put(const tiny_code *c, const char *text) {
     }
 }
 
-// Send a float so that it is read as the same one.
+// Send a float in the fewest digits that are read as the same one.
 static void tiny_put_number(const tiny_code *c, float x) {
     char text[40];
-    snprintf(text, sizeof text, "%.9g", (double)x);
+    int digits = 1;
+    do snprintf(text, sizeof text, "%.*g", digits, (double)x);
+    while (strtof(text, NULL) != x && digits++ < 9);
     put(c->w, strpbrk(text, ".e") ? "%sf" : "%s.0f", text);
 }
 
@@ -106,6 +109,8 @@ static void tiny_c_name(const char *name, char text[TINY_NAME]) {
     }
     text[k] = 0;
 }
+
+static const tiny_node *tiny_at(const tiny_code *c, int32_t id) { return &c->t->nodes[id]; }
 
 // -- constants --
 
@@ -143,10 +148,14 @@ static void tiny_put_constant(const tiny_code *c, int32_t i) {
     put(c->w, "\n");
 }
 
-// Send NAME_constants.c.
+// Send NAME_constants.c. Without constants it declares what NAME.h does, because ISO C has no empty file.
 static void tiny_put_constants(const tiny_code *c) {
     uint64_t offset = 0;
     int32_t i;
+    if (!tiny_stored_count(c)) {
+        tiny_put(c, "// $_constants.c -- the constants of $.h, written by tl_plan: it has none.\n\n#include \"$.h\"\n");
+        return;
+    }
     tiny_put(c, "// $_constants.c -- the constants of $.h, written by tl_plan: little endian, at the offsets that it says.\n\n#include \"$.h\"\n\n"
                 "#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__\n"
                 "#error \"these constants are little endian\"\n#endif\n\n"
@@ -159,6 +168,67 @@ static void tiny_put_constants(const tiny_code *c) {
         offset = c->offsets[i] + tiny_stored(c, i)->bytes;
     }
     put(c->w, "};\n");
+}
+
+// -- scales --
+
+// What stands in the macros of NAME.h for a node: letters and digits in upper case, one _ for all else between them.
+static void tiny_macro_name(const tiny_code *c, int32_t id, char text[TINY_NAME]) {
+    const char *name = tiny_name(c->t, id);
+    size_t k = 0;
+    for (; *name && k + 1 < TINY_NAME; name++) {
+        int lower = *name >= 'a' && *name <= 'z';
+        if (lower || (*name >= 'A' && *name <= 'Z') || (*name >= '0' && *name <= '9')) text[k++] = lower ? (char)(*name - 'a' + 'A') : *name;
+        else if (k && text[k - 1] != '_') text[k++] = '_';
+    }
+    if (k && text[k - 1] == '_') k--;
+    text[k] = 0;
+}
+
+// The same, with the node's number behind it where others have that name, too.
+static void tiny_name_macro(const tiny_code *c, int32_t id, char text[TINY_NAME + 16]) {
+    char other[TINY_NAME];
+    int32_t k;
+    int is_shared;
+    tiny_macro_name(c, id, text);
+    is_shared = !*text;
+    for (k = 0; k < c->t->graph->node_count && !is_shared; k++) {
+        tiny_macro_name(c, k, other);
+        is_shared = k != id && strcmp(other, text) == 0;
+    }
+    if (is_shared) snprintf(text + strlen(text), 16, *text ? "_n%d" : "n%d", (int)id);
+}
+
+// Whether a node makes a result: it is kept, or none is and nobody reads it.
+static int tiny_is_result(const tiny_code *c, int32_t id) {
+    const tl_graph *graph = c->t->graph;
+    int32_t i, any = 0;
+    for (i = 0; i < graph->node_count; i++) any |= graph->nodes[i].keep;
+    if (graph->nodes[id].is_input || any) return !graph->nodes[id].is_input && graph->nodes[id].keep;
+    for (i = 0; i < graph->input_count; i++)
+        if (graph->outputs[graph->inputs[i].tensor].node == id) return 0;
+    return 1;
+}
+
+// Send NAME_scales.h. Names are those of NAME.h.
+static void tiny_put_scales(const tiny_code *c) {
+    char name[TINY_NAME + 16];
+    int32_t id, any = 0;
+    tiny_put(c, "// $_scales.h -- inputs and results of $.h in integers, written by tl_plan: number = (integer - ZERO) SCALE\n\n"
+                "#ifndef %_SCALES_H\n#define %_SCALES_H\n");
+    for (id = 0; id < c->t->graph->node_count; id++) {
+        const tiny_node *n = tiny_at(c, id);
+        int is_input = c->t->graph->nodes[id].is_input;
+        if (!tiny_is_integer(n->format) || (!is_input && !tiny_is_result(c, id))) continue;
+        tiny_name_macro(c, id, name);
+        put(c->w, any++ ? "" : "\n");
+        tiny_put(c, is_input ? "#define %_INPUT_" : "#define %_RESULT_");
+        put(c->w, "%s_SCALE ", name);
+        tiny_put_number(c, n->as.scale);
+        tiny_put(c, is_input ? "\n#define %_INPUT_" : "\n#define %_RESULT_");
+        put(c->w, "%s_ZERO %d\n", name, (int)n->as.zero_point);
+    }
+    put(c->w, any ? "\n#endif\n" : "\n// All of them are floats.\n\n#endif\n");
 }
 
 // -- tables: a row for each node that a kernel is called for --
@@ -193,8 +263,6 @@ typedef struct tiny_table_row { const char *name, *row; } tiny_table_row;
 #define TINY_TABLE_ROW(id, name, row) { name, row },
 static const tiny_table_row tiny_tables[] = { TINY_TABLES(TINY_TABLE_ROW) };
 #undef TINY_TABLE_ROW
-
-static const tiny_node *tiny_at(const tiny_code *c, int32_t id) { return &c->t->nodes[id]; }
 
 static const tiny_node *tiny_from(const tiny_code *c, int32_t id, int32_t i) { return tiny_at(c, tiny_input(c->t, id, i)); }
 

@@ -16,7 +16,8 @@
 //
 // Weights that a model has in 8 bits already, with their scales, are taken as they are; i16 and w4a8 quantise the
 // numbers anew that they stand for. A channel of zeros has the scale 2^-23. Tensors in i8 have the scale and the zero point of F.ranges, or those of their range there, affine
-// on -128 .. 127; in i16 symmetric on -32768 .. 32767. What a pool, a pad or an upsampling makes has the scale of what
+// on -128 .. 127; in i16 symmetric on -32768 .. 32767. What sigmoid and softmax make in i8 has 1/256 and -128, what tanh
+// makes 1/128 and 0, unless F.ranges has a scale for it. What a pool, a pad or an upsampling makes has the scale of what
 // it reads, because their kernels move integers.
 //
 // Used behind fail() and read_text() of tl_plan.c. Whatever is wrong is a sentence with the file and the node.

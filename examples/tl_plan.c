@@ -279,6 +279,7 @@ static int read_count(const char *text, uint64_t *count) {
 }
 
 enum { MOST_ALIGNMENT = 1 << 20, CODE_ALIGNMENT = 8 };    // the second: of the widest type of C99
+enum { CODE_FILES = 5, OUTPUT_FILES = 12 };     // that --c-code writes at most; that all options write at most
 
 static int parse_count(const char *option, const char *text, uint64_t *count) {
     if (read_count(text, count)) return CODE_OK;
@@ -332,7 +333,7 @@ typedef struct options {
     const char *optimizer, *updates, *update_rate, *pieces, *piece_cost, *slots;
     const char *code_header, *code_source;    // files of --c-code
     const char *weights, *ranges, *kernels;   // of a network, and what of it is written
-    const char *code_constants, *code_kernels;  // files of these
+    const char *code_constants, *code_scales, *code_kernels;    // files of these
     const char *align, *name, *block, *in_flight;
     const char *banks[TL_MOST_BANKS];
     int         bank_count;
@@ -422,6 +423,8 @@ static const char *const usage[] = {
     "  --ram B           formats of an inference within limits of RAM, which is the placed arena with",
     "  --flash B         conversions and, with --rows, line buffers; of weights and constants; and of the",
     "  --loss L          losses of all nodes. Any two of them: least of the third. All three: least cost.",
+    "                    Code and the tables of --kernels come on top of --flash; the report says what",
+    "                    the tables take.",
     "                    --ram any is no limit. Words of --precision that set no limit and objective say",
     "                    what may be chosen. The plan is for the RAM that was found, unless --budget says",
     "                    more",
@@ -493,7 +496,9 @@ static const char *const usage[] = {
     "  --weights FILE    for inference, the weights of a model as .safetensors, whose stored= they are:",
     "                    quantised by their schemes, with biases, multipliers and shifts, they become the",
     "                    const array of NAME_constants.c. What this takes and what --c-code says of flash",
-    "                    is the same. Biases that do not fit 32 bits are told, with their node",
+    "                    is the same. Biases that do not fit 32 bits are told, with their node.",
+    "                    NAME_scales.h: NAME_INPUT_X_SCALE and _ZERO of an input in i8 or i16, and of a",
+    "                    result NAME_RESULT_X_: its numbers are (integer - ZERO) SCALE",
     "  --ranges FILE     shapes, windows, ranges and scales of its tensors, see examples/ranges.h; those",
     "                    of another model are refused",
     "  --kernels WHICH   NAME_kernels.c, too: all kernels that NAME.h declares, by functions of nn_tiny.h",
@@ -661,8 +666,8 @@ static void write_c_name(const char *text, char name[49]) {
 
 // The files of --c-code.
 static int check_code_options(options *o) {
-    static char paths[4][PATH_SIZE];
-    static const char *const ends[] = { ".h", ".c", "_constants.c", "_kernels.c" };
+    static char paths[CODE_FILES][PATH_SIZE];
+    static const char *const ends[] = { ".h", ".c", "_constants.c", "_scales.h", "_kernels.c" };
     char name[49];
     int i;
     if (!o->c_code && (o->folder || o->states || o->batches))
@@ -682,13 +687,14 @@ static int check_code_options(options *o) {
     write_c_name(o->c_code, name);
     if (strcmp(name, o->c_code) != 0)
         return fail(CODE_INPUT, "--c-code %s: must be 1 to 48 letters, digits and single _, a letter first", o->c_code);
-    for (i = 0; i < 4; i++)
+    for (i = 0; i < CODE_FILES; i++)
         if (snprintf(paths[i], PATH_SIZE, "%s/%s%s", o->folder, name, ends[i]) >= PATH_SIZE)
             return fail(CODE_INPUT, "-o %s: is too long", o->folder);
     o->code_header = paths[0];
     o->code_source = paths[1];
     o->code_constants = o->weights ? paths[2] : NULL;
-    o->code_kernels = o->kernels ? paths[3] : NULL;
+    o->code_scales = o->weights ? paths[3] : NULL;
+    o->code_kernels = o->kernels ? paths[4] : NULL;
     return CODE_OK;
 }
 
@@ -1004,17 +1010,17 @@ static int is_read(const place *out, const place *input) {
 
 // No output is a file that is read, and no two outputs are one file: nothing that exists is lost. Before any work.
 static int check_files(options *o) {
-    static place outputs[11], report, inputs[4];
+    static place outputs[OUTPUT_FILES], report, inputs[4];
     const char *const names[] = { "--schedule", "--json", "--c-table", "--svg", "--html", "--lifetimes",
-                                  "--places", "--c-code", "--c-code", "--c-code", "--c-code" };
+                                  "--places", "--c-code", "--c-code", "--c-code", "--c-code", "--c-code" };
     const char **const paths[] = { &o->schedule, &o->json, &o->c_table, &o->svg, &o->html, &o->lifetimes,
-                                   &o->places, &o->code_header, &o->code_source, &o->code_constants, &o->code_kernels };
+                                   &o->places, &o->code_header, &o->code_source, &o->code_constants, &o->code_scales, &o->code_kernels };
     const char *const words[] = { "the model", "the file of --profiles", "the file of --weights", "the file of --ranges" };
     const char *const read[] = { o->model, o->profiles, o->weights, o->ranges };
     int count = 0, i, k;
     for (i = 0; i < 4; i++)
         if (read[i]) find_input(read[i], &inputs[i]);
-    for (i = 0; i < 11; i++) {
+    for (i = 0; i < OUTPUT_FILES; i++) {
         int code;
         if (!*paths[i]) continue;
         outputs[count].option = names[i];
@@ -1929,7 +1935,8 @@ static void print_plan(const program *p, FILE *out, const tl_report *counts) {
                 (ull)p->code.ram_bytes, (ull)p->code.bank_bytes, (ull)p->code.weight_bytes, (ull)p->code.gradient_bytes,
                 (ull)p->code.state_bytes, (ull)p->code.constant_bytes);
     if (p->o.kernels)
-        fprintf(out, "kernels of the code: %llu bytes of constant tables%s", (ull)p->table_bytes, p->scratch_bytes ? "" : "\n");
+        fprintf(out, "kernels of the code: %llu bytes of constant tables on top of these%s%s", (ull)p->table_bytes,
+                has_limits(&p->o) ? " and of --flash, as their code" : "", p->scratch_bytes ? "" : "\n");
     if (p->scratch_bytes) fprintf(out, ", %llu bytes of RAM for CMSIS-NN\n", (ull)p->scratch_bytes);
     if (plan->in_flight > 1)
         fprintf(out, "up to %d steps under way together: what a step frees is taken again %d steps later\n",
@@ -2117,7 +2124,7 @@ static int read_constants(program *p) {
 }
 
 // Write the files of --weights and --kernels, behind those of the plan.
-static int put_tiny_files(program *p, tiny_code *c, writer *constants, writer *kernels) {
+static int put_tiny_files(program *p, tiny_code *c, writer *constants, writer *scales, writer *kernels) {
     tiny_kernels which = code_kernels(&p->o);
     int code = which ? tiny_check_kernels(c, which) : CODE_OK;
     if (!code && which) code = tiny_check_shapes(c);
@@ -2125,6 +2132,8 @@ static int put_tiny_files(program *p, tiny_code *c, writer *constants, writer *k
     if (code) return code;
     c->w = constants;
     tiny_put_constants(c);
+    c->w = scales;
+    tiny_put_scales(c);
     c->w = kernels;
     if (which) tiny_put_kernels(c, which);
     p->table_bytes = c->table_bytes;
@@ -2133,7 +2142,7 @@ static int put_tiny_files(program *p, tiny_code *c, writer *constants, writer *k
 }
 
 // Write all files of the code into their writers.
-static int put_c_code(program *p, writer files[4], char **kernels, uint64_t *offsets) {
+static int put_c_code(program *p, writer files[CODE_FILES], char **kernels, uint64_t *offsets) {
     const tl_graph *graph = code_graph(p);
     tl_code_desc desc;
     tl_plan plan = p->plan;
@@ -2157,19 +2166,19 @@ static int put_c_code(program *p, writer files[4], char **kernels, uint64_t *off
     c.kernels = desc.kernels;
     c.offsets = offsets;
     c.constant_bytes = p->code.constant_bytes;
-    return put_tiny_files(p, &c, &files[2], &files[3]);
+    return put_tiny_files(p, &c, &files[2], &files[3], &files[4]);
 }
 
 // All files are written whole, or none is.
 static int write_c_code(program *p) {
-    static writer files[4];
-    const char *const paths[] = { p->o.code_header, p->o.code_source, p->o.code_constants, p->o.code_kernels };
+    static writer files[CODE_FILES];
+    const char *const paths[] = { p->o.code_header, p->o.code_source, p->o.code_constants, p->o.code_scales, p->o.code_kernels };
     const tl_attributes *a = code_graph(p)->attributes;
     uint64_t *offsets = (uint64_t *)calloc((size_t)(a ? a->stored_count : 0) + 1, sizeof *offsets);
     char **kernels = p->has_choice ? name_kernels(&p->choice.applied) : NULL;
     int count = 0, code = CODE_OK, closed = 0, k;
     if (!offsets || (p->has_choice && !kernels)) code = fail(CODE_INPUT, "no memory for --c-code");
-    for (; !code && count < 4 && paths[count]; count++) code = open_writer(paths[count], &files[count]);
+    for (; !code && count < CODE_FILES && paths[count]; count++) code = open_writer(paths[count], &files[count]);
     if (!code) code = put_c_code(p, files, kernels, offsets);
     else if (count) count--;        // the last one could not be opened
     for (k = 0; k < count && !code; k++)

@@ -11,6 +11,7 @@ how=(--inference --precision "loss=1e9,objective=bytes,schemes=i8,inputs=i8,sens
 write() {
     mkdir -p "$out/$1"
     "$plan" $model.tlg "${how[@]}" "${@:2}" -o "$out/$1" > "$out/$1.txt"
+    echo '#include "net_scales.h"' > "$out/$1/uses_scales.c"
     cppcheck --addon=misra --std=c99 --enable=style -q -Iexamples -I"$out/$1" "$out/$1"/*.c > "$out/$1.log" 2>&1
     grep -E "^$out/$1/" "$out/$1.log" | grep -oE 'misra-c2012-[0-9]+\.[0-9]+' | sed 's/.*-//'
 }

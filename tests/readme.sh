@@ -2,7 +2,8 @@
 # The pages cannot lie. In every *.md: each ```c block is compiled as C99 and read as C++11, those with a main are run, and what
 # a comment `// prints: TEXT` says is in their output; each ```cpp block stands in tests/vma/vma_hooks.cpp, which
 # `make test VMA=` compiles and runs; each `make` line of a ```sh block names a target that exists; each ```text block
-# that begins with `$ COMMAND` is what its commands print (but for seconds); links to files of the project lead somewhere.
+# that begins with `$ COMMAND` is what its commands print (but for seconds); what a ```sh block plans and compiles for a device with
+# arm-none-eabi-gcc compiles, for a small network; links to files of the project lead somewhere.
 # README.md has at most 300 lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -86,6 +87,23 @@ for part in $dir/*.text; do
     shown=$((shown + 1))
 done
 
+# Lines for a device: where a block calls its compiler, what plans and compiles, as it stands there, for a small trained network.
+device=$dir/device
+for part in $(grep -l arm-none-eabi-gcc $dir/*.sh); do
+    if ! command -v arm-none-eabi-gcc > /dev/null; then echo "SKIPPED $(page_of "$part"): no arm-none-eabi-gcc (make deps)"; continue; fi
+    make -s build/tl_plan WERROR=-Werror
+    rm -rf $device
+    mkdir -p $device/build
+    ln -s "$PWD/examples" $device/examples
+    ln -s "$PWD/build/tl_plan" $device/build/tl_plan
+    for end in tlg safetensors ranges; do cp tests/data/tiny/kws.$end $device/build/net.$end; done
+    printf '#include "net.h"\nvoid net_load(int32_t batch) { (void)batch; }\nint main(void) { net_run(); return 0; }\n' > $device/main.c
+    sed -e :a -e '/\\$/{N;s/\\\n//;ba}' "$part" | grep -E 'arm-none-eabi-gcc|build/tl_plan build/net\.tlg|^mkdir' > $device/commands
+    (cd $device && bash -euo pipefail commands > printed 2>&1) || { cat $device/printed; fail "$(page_of "$part"): its lines for a device fail"; }
+    grep -q nn_tiny_f32.h $device/build/code/net_kernels.c || fail "$(page_of "$part"): no kernel in f32, which these lines are to compile"
+    compiled=$((${compiled:-0} + 1))
+done
+
 for page in *.md; do
     { grep -oE '\]\([^)#: ]+' "$page" || true; } | sed 's/^](//' | sort -u | while IFS= read -r file; do
         [ -e "$file" ] || fail "$page: $file is not there"
@@ -93,4 +111,4 @@ for page in *.md; do
 done
 lines=$(wc -l < README.md)
 [ "$lines" -le 300 ] || fail "README.md has $lines lines, more than 300"
-echo "$blocks blocks compiled as C99, read as C++11, $shown transcripts; README.md: $lines lines; make targets named: $(echo $targets)"
+echo "$blocks blocks compiled as C99, read as C++11, $shown transcripts, ${compiled:-0} blocks for a device; README.md: $lines lines; make targets named: $(echo $targets)"

@@ -836,6 +836,16 @@ def float_net(seed):
     return net
 
 
+def bare_net(seed):
+    """No weights: there are no constants. Names that are no names of C, two of which are the same there."""
+    net = Net(seed)
+    net.input('/x:0', (10, 6, 3))
+    a = net.add('a.b', 'add', ['/x:0', '/x:0'], act='relu')
+    b = net.add('b', 'maxpool', [a], kernel=(2, 2), stride=(2, 2))
+    net.add('A--b/', 'relu6', [b])
+    return net
+
+
 def quantised_net(seed):
     """A model that is in 8 bits already: weights, biases, scales and zero points are its own."""
     net = Net(seed)
@@ -899,6 +909,7 @@ MAIN = """
 #include <stdio.h>
 #include <string.h>
 #include "net.h"
+#include "net_scales.h"
 
 static const unsigned char input[] = { %(bytes)s };
 
@@ -910,6 +921,7 @@ void net_load(int32_t micro_batch) {
 int main(void) {
     const unsigned char *result;
     size_t i;
+%(scales)s
     net_run();
     result = %(result)s;
     for (i = 0; i < %(result)s_BYTES; i++) printf("%%02x", result[i]);
@@ -1004,9 +1016,11 @@ def check_scratch(net, run, out, flags, report):
         f.write(NEEDED % '\n    '.join(lines))
     run_command(['gcc', '-w'] + flags[0] + ['-o', out + '/needed', out + '/needed.c'] + flags[1])
     needed = int(run_command([out + '/needed']).stdout)
-    said = int(re.search(r', (\d+) bytes of RAM for CMSIS-NN', report).group(1))
+    said = re.search(r', (\d+) bytes of RAM for CMSIS-NN', report)
+    said = int(said.group(1)) if said else 0
     sizes = run_command(['nm', '-S', out + '/net_kernels.o']).stdout
-    there = int(re.search(r' (\w+) b net_scratch', sizes).group(1), 16)
+    there = re.search(r' (\w+) b net_scratch', sizes)
+    there = int(there.group(1), 16) if there else 0
     if there != said or needed > there:
         fail('%s: CMSIS-NN asks for %d bytes, there are %d, tl_plan says %d' % (out, needed, there, said))
 
@@ -1022,15 +1036,44 @@ def check_cmsis(plan, net, run, folder, how, out, expected, flags):
     print('%-22s CMSIS-NN: the same' % os.path.basename(folder))
 
 
+def macro(name):
+    """What stands in macros for the name of a node, unless others have the same."""
+    return re.sub('[^A-Z0-9]+', '_', name.upper()).strip('_')
+
+
+def shortest(x):
+    """A float of C in the fewest digits."""
+    text = next(t for t in ('%.*g' % (digits, x) for digits in range(1, 10)) if f32(float(t)) == x)
+    return text + ('f' if '.' in text or 'e' in text else '.0f')
+
+
+def check_scales(net, run, out, result, ends):
+    """Scales and zero points of what the caller writes and reads in integers, and of nothing else; lines of C that ask for them."""
+    formats = {n.name: ('NET_INPUT_' + macro(n.name), run.format(n)) for n in net.nodes if n.op == 'input'}
+    formats[net.nodes[-1].name] = (result, ends)
+    expected = []
+    for name, (what, fmt) in formats.items():
+        if fmt != 'f32':
+            q = run.quant(name, fmt)
+            expected += [(what + '_SCALE', shortest(q.scale)), (what + '_ZERO', '%d' % q.zero)]
+    got = re.findall(r'#define (\w+) (\S+)', open(out + '/net_scales.h').read())
+    if got != expected:
+        fail('%s: scales are %s, not %s' % (out, got, expected))
+    return ''.join('    if (%s != %s) return 1;\n' % pair for pair in expected)
+
+
 def compile_and_run(net, run, out, flags=((), ())):
     """The result of the program: a list in the format of the result, as generated code has it."""
     header = open(out + '/net.h').read()
     first = net.nodes[0]
     x = run.values[first.name, run.format(first)]
     result = re.search(r'#define (NET_RESULT_\w+) ', header).group(1)
+    last = net.nodes[-1]
+    ends = run.format(last) if re.fullmatch(r'NET_RESULT_%s(_n\d+)?' % macro(last.name), result) else 'f32'
+    scales = check_scales(net, run, out, result, ends)
     data = struct.pack('<%d%s' % (len(x), LETTERS[run.format(first)]), *x)
     with open(out + '/main.c', 'w') as f:
-        f.write(MAIN % {'bytes': ','.join(map(str, data)), 'input': 'NET_INPUT_' + first.name.upper(), 'result': result})
+        f.write(MAIN % {'bytes': ','.join(map(str, data)), 'input': 'NET_INPUT_' + macro(first.name), 'result': result, 'scales': scales})
     objects, more = [], list(flags[0]) + os.environ.get('TINY_FLAGS', '').split()
     for name in ('net', 'net_constants', 'net_kernels', 'main'):
         objects.append('%s/%s.o' % (out, name))
@@ -1038,8 +1081,6 @@ def compile_and_run(net, run, out, flags=((), ())):
                     + more)
     run_command([os.environ.get('CC', 'gcc'), '-o', out + '/main'] + objects + list(flags[1]) + ['-lm'] + more)
     text = run_command([out + '/main']).stdout
-    last = net.nodes[-1]
-    ends = run.format(last) if result.endswith(last.name.upper()) else 'f32'
     return list(struct.unpack('<%d%s' % (last.size(), LETTERS[ends]), bytes.fromhex(text))), ends
 
 
@@ -1059,7 +1100,9 @@ def check_sizes(net, out, report):
     counted = read_only_bytes(out + '/net_constants.o')
     if counted != planned or ', %d of constants' % planned not in report:
         fail('constants: the linker counts %d bytes, planned are %d; %s' % (counted, planned, report))
-    tables = int(re.search(r'(\d+) bytes of constant tables', report).group(1))
+    tables = int(re.search(r'(\d+) bytes of constant tables on top of these(?: and of --flash, as their code)?[,\n]', report).group(1))
+    if ('limits' in out) != ('on top of these and of --flash' in report):
+        fail('%s: tables are not told apart from --flash: %s' % (out, report))
     names = run_command(['nm', '-S', '--size-sort', out + '/net_kernels.o']).stdout
     counted = sum(int(line.split()[1], 16) for line in names.splitlines() if re.search(r' net_(\w+_rows|\w+_table|index)$', line))
     if counted > tables or (counted < tables and 'CC' not in os.environ):    # other compilers drop rows that are known
@@ -1104,6 +1147,7 @@ def interpret(net, schemes, x):
 
 
 CURVES = ('w8a16', ALL + ',any-result', profiles('w8a16', 'i16'), ['net_%s_i16_forward' % op for op in ('sigmoid', 'tanh', 'hardswish', 'softmax')])
+BARE = ('bare', ALL + ',any-result,inputs=i8', profiles({}, 'i8'), ['net_add_i8_forward'])
 LIMITS = ('limits', ['--ram', '3K', '--flash', '2000', '--precision', 'inputs=i8,sensitive,any-result'], '', [])
 SHORT = 'inputs=i8,sensitive,any-result,schemes=f32+i8+i8-channel'
 LIMITS_W4 = ('limits_w4a8', ['--ram', '4K', '--flash', '700', '--precision', SHORT + '+w4a8'], '', ['net_conv2d_w4a8_forward'])
@@ -1170,7 +1214,7 @@ def check_net(plan, net, folder, choices, cmsis, stem=None):
             check_sizes(net, out, report.stdout)
         if len(set(expected)) < min(3, len(expected)):
             fail('%s: the results are all the same' % out)
-        if cmsis and name in ('i8-channel', 'w8a16'):
+        if cmsis and name in ('i8-channel', 'w8a16', 'bare'):
             check_cmsis(plan, net, run, folder, how, out + '_cmsis', expected, cmsis)
         rows = write_code(plan, folder, how + ['--rows'], out + '_rows')
         regions += 'net_operand' in open(out + '_rows/net.h').read()
@@ -1292,7 +1336,8 @@ def main():
         cmsis = build_cmsis(folder + '/cmsis') if 'CMSIS_NN' in os.environ else None
         nets = [('keyword', keyword_net(width=16, blocks=2), chosen('i8-channel', 'i8', 'w4a8')), ('residual', residual_net(2), CHOICES), ('branches', branch_net(3), CHOICES),
                 ('floats', float_net(4), CHOICES), ('curves', curve_net(7), [CURVES] + chosen('i8-channel', 'f32')),
-                ('quantised', quantised_net(5), chosen('i8-channel', 'w4a8')), ('long', long_net(6), chosen('w4a8'))]
+                ('quantised', quantised_net(5), chosen('i8-channel', 'w4a8')), ('long', long_net(6), chosen('w4a8')),
+                ('bare', bare_net(7), [BARE] + chosen('i8', 'f32'))]
         for name, net, choices in nets:
             os.makedirs('%s/%s' % (folder, name), exist_ok=True)
             check_net(plan, net, '%s/%s' % (folder, name), choices, cmsis)

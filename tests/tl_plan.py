@@ -1732,6 +1732,12 @@ def outputs_that_would_lose_a_file_are_refused():
     for option in ('--schedule', '--json', '--c-table', '--svg', '--html'):
         kept([m, '--budget', '60%', option, folder], [folder, 'directory'])
         kept([m, '--budget', '60%', option, folder + '/'], [folder, 'directory'])
+    code = [m, '--inference', '--c-code', 'net', '-o', folder, '--weights', path('p'), '--ranges', path('p'), '--kernels', 'own']
+    for end in ('.h', '.c', '_constants.c', '_scales.h', '_kernels.c'):
+        kept([*code, '--json', path('net' + end)], ['--c-code', '--json', 'same file'])
+        os.link(path('p'), path('net' + end)); names = sorted(os.listdir(folder))
+        kept(code, ['--c-code', 'is the file of --weights, which is read'])
+        os.remove(path('net' + end)); names = sorted(os.listdir(folder))
     for b in ('-', '/dev/stdout', '/dev/fd/1'): kept([m, '--budget', '60%', '--json', '-', '--svg', b], ['standard output'])
     with open(m) as file:
         done = subprocess.run([program, '-', '--budget', '60%', '--json', path('soft')], stdin=file, capture_output=True, text=True, timeout=60)
