@@ -404,7 +404,7 @@ static const char *const usage[] = {
     "                    dynamic, fake, w4a8; conversions between them are priced. For inference, unless",
     "                    HOW says training. What else is asked for is planned on the graph that results.",
     "                    HOW is words with commas between:",
-    "      loss=0.01       least time at which the losses of all nodes sum to at most so much; any: no limit",
+    "      loss=0.01       least time at which losses of all nodes sum to so much at most; any: no limit",
     "      speedup=2       least loss at which f32 takes twice as long; with loss= least time within both",
     "      balanced        the knee between the two; balanced=0.7: time weighs 0.7, loss 0.3",
     "      objective=bytes fewest bytes of weights and tensors, instead of time",
