@@ -548,29 +548,38 @@ static void a_slower_link_never_gives_a_cheaper_plan(void **state) {
     assert_int_equal(last, 230);
 }
 
+// A tensor of 8 bytes may go to the host while c runs, which takes 50 ns, and come back in its backward, or be made again.
+static void check_gap(int32_t fwd_of_a, int32_t bwd_of_c, const tl_device *device, uint64_t cost) {
+    char text[512];
+    tl_graph graph;
+    tl_remat_desc desc;
+    tl_remat_report report;
+    tl_plan plan;
+    tl_env env;
+    snprintf(text, sizeof text, "tlg 1\n"
+             "node 0 in input fwd=0 bwd=0 out=1 needs=none in=-\n"
+             "node 1 a op fwd=%d bwd=0 out=8 needs=none in=0\n"
+             "node 2 b op fwd=0 bwd=0 out=1 needs=in in=1\n"
+             "node 3 c op fwd=50 bwd=%d out=1 needs=none in=2\n"
+             "node 4 d op fwd=0 bwd=0 out=20 needs=none in=3\n", (int)fwd_of_a, (int)bwd_of_c);
+    graph = graph_of(text);
+    desc = desc_of(&graph, 22, device, TL_UNLIMITED);
+    assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
+    assert_int_equal(plan.cost, cost);
+    assert_true(report.proven);
+    bound_is_below(&desc, plan.cost, (int)cost);
+    tl_free_plan(&env, &plan);
+    tl_free_graph(NULL, &graph);
+}
+
 // A copy each way takes all of the time there is: the bound has nothing to spare.
 static void a_link_that_is_just_fast_enough_is_used_and_not_ruled_out(void **state) {
     static const uint64_t rates[] = { 160000000, 159999999 };   // 8 bytes in 50 and in 51 ns
-    int k;
+    uint64_t k;
     (void)state;
     for (k = 0; k < 2; k++) {
-        tl_graph graph = graph_of("tlg 1\n"
-                                  "node 0 in input fwd=0 bwd=0 out=1 needs=none in=-\n"
-                                  "node 1 a op fwd=1 bwd=0 out=8 needs=none in=0\n"
-                                  "node 2 b op fwd=0 bwd=0 out=1 needs=in in=1\n"
-                                  "node 3 c op fwd=50 bwd=50 out=1 needs=none in=2\n"
-                                  "node 4 d op fwd=0 bwd=0 out=20 needs=none in=3\n");
         tl_device device = link_of(rates[k], 0);
-        tl_remat_desc desc = desc_of(&graph, 22, &device, TL_UNLIMITED);
-        tl_remat_report report;
-        tl_plan plan;
-        tl_env env;
-        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
-        assert_int_equal(plan.cost, 101 + k);       // slower, and it is as cheap to make the tensor again
-        assert_true(report.proven);
-        bound_is_below(&desc, plan.cost, k);
-        tl_free_plan(&env, &plan);
-        tl_free_graph(NULL, &graph);
+        check_gap(1, 50, &device, 101 + k);     // slower, and it is as cheap to make the tensor again
     }
 }
 
@@ -588,29 +597,11 @@ static void the_faster_way_is_known(void **state) {
 
 // The way back has a speed of its own, of which the bound has to take the faster one.
 static void a_faster_way_back_is_used_and_not_ruled_out(void **state) {
-    int k;
+    tl_device device = link_of(160000000, 0);       // 8 bytes in 50 ns
     (void)state;
-    for (k = 0; k < 2; k++) {
-        tl_graph graph = graph_of("tlg 1\n"
-                                  "node 0 in input fwd=0 bwd=0 out=1 needs=none in=-\n"
-                                  "node 1 a op fwd=9 bwd=0 out=8 needs=none in=0\n"
-                                  "node 2 b op fwd=0 bwd=0 out=1 needs=in in=1\n"
-                                  "node 3 c op fwd=50 bwd=20 out=1 needs=none in=2\n"
-                                  "node 4 d op fwd=0 bwd=0 out=20 needs=none in=3\n");
-        tl_device device = link_of(160000000, 0);       // 8 bytes in 50 ns
-        tl_remat_desc desc = desc_of(&graph, 22, &device, TL_UNLIMITED);
-        tl_remat_report report;
-        tl_plan plan;
-        tl_env env;
-        if (k) device.upload_bytes_per_second = 2 * device.link_bytes_per_second;
-        assert_int_equal(tli_find_faster_rate(&device), k ? 320000000 : 160000000);
-        assert_int_equal(plan_checked(&desc, &env, &plan, &report), TL_OK);
-        assert_int_equal(plan.cost, k ? 84 : 88);       // waits for 5 ns, or makes a again in 9
-        assert_true(report.proven);
-        bound_is_below(&desc, plan.cost, k);
-        tl_free_plan(&env, &plan);
-        tl_free_graph(NULL, &graph);
-    }
+    check_gap(9, 20, &device, 88);      // a is made again in 9
+    device.upload_bytes_per_second = 320000000;
+    check_gap(9, 20, &device, 84);      // waits for 5
 }
 
 // Without a device, and with one whose link is not known.

@@ -1196,6 +1196,12 @@ def limits_are_kept_together():
     report = planned(model, *words, '--rows', '--flash', '3000', '--loss', '0.01')
     assert 'ram is the least' in report and 'region' in report
     assert 'flash is the least, proven' in planned(model, *words, '--minimize', 'flash', '--loss', 'any')
+    # what line buffers would do is said where they are not asked for
+    refused(2, ['no choice was found within all limits', 'with --rows, line buffers'], model, *words, '--flash', '3000', '--loss', '0.01', '--ram', str(least - 1))
+    # no limit of the loss
+    how = 'objective=bytes,schemes=f32+i8,sensitive,any-result,loss='
+    without, limited = (json.loads(planned(model, '--inference', '--precision', how + loss, '--json', '-'))['precision'] for loss in ('any', '0'))
+    assert without['loss'] > 0 and limited['loss'] == 0 and without['bytes'] < limited['bytes'], (without['bytes'], limited['bytes'])
 
 def what_is_compiled_keeps_limits():
     model, words = small_camera_network(), ('--inference', '--align', '4', '--precision', 'schemes=f32+i8+i8-channel+i16,sensitive,any-result,inputs=f32+i8')
